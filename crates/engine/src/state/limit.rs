@@ -1,0 +1,111 @@
+//! Limit keys: how many jobs of a key may be active, and how often one may be handed out.
+//!
+//! A [`Bay`](super::fair::Bay) holds the lanes of one group that share their keys. When a key is
+//! full its bays are parked on it in order; a freed place wakes exactly as many bays, oldest first.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use windlass_record::policy::LimitSettings;
+
+/// One of the two ways in which a key can be full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gate {
+    /// Too many are active.
+    Concurrency,
+    /// Too many were handed out in the window.
+    Rate,
+}
+
+/// A limit key.
+#[derive(Debug)]
+pub(crate) struct Limit {
+    pub(crate) tenant: Arc<str>,
+    pub(crate) name: Arc<str>,
+    pub(crate) settings: LimitSettings,
+    /// Its settings come from a queue: it is forgotten when nothing uses it.
+    pub(crate) implied: bool,
+    /// Bays that use it, for either gate.
+    pub(crate) bays: u32,
+    /// Jobs of it that are active.
+    pub(crate) active: u32,
+    /// When jobs of it were handed out, oldest first, within the window.
+    pub(crate) handed_ms: VecDeque<u64>,
+    pub(crate) concurrency: GateState,
+    pub(crate) rate: GateState,
+    /// When its rate gate should be looked at, as registered with the timer.
+    pub(crate) rate_wake_ms: Option<u64>,
+    pub(crate) image_hash: u64,
+    pub(crate) dirty: bool,
+}
+
+/// The bays at one gate of a key. Ordered by their stamps: the order in which they came.
+#[derive(Debug, Default)]
+pub(crate) struct GateState {
+    /// Bays that may be served.
+    pub(crate) awake: BTreeSet<(u64, u32)>,
+    /// Bays that wait for the gate.
+    pub(crate) parked: BTreeSet<(u64, u32)>,
+}
+
+impl Limit {
+    pub(crate) fn new(tenant: Arc<str>, name: Arc<str>) -> Limit {
+        Limit {
+            tenant,
+            name,
+            settings: LimitSettings::default(),
+            implied: false,
+            bays: 0,
+            active: 0,
+            handed_ms: VecDeque::new(),
+            concurrency: GateState::default(),
+            rate: GateState::default(),
+            rate_wake_ms: None,
+            image_hash: 0,
+            dirty: false,
+        }
+    }
+
+    pub(crate) fn gate(&self, gate: Gate) -> &GateState {
+        match gate {
+            Gate::Concurrency => &self.concurrency,
+            Gate::Rate => &self.rate,
+        }
+    }
+
+    pub(crate) fn gate_mut(&mut self, gate: Gate) -> &mut GateState {
+        match gate {
+            Gate::Concurrency => &mut self.concurrency,
+            Gate::Rate => &mut self.rate,
+        }
+    }
+
+    /// How many more may pass the gate now.
+    pub(crate) fn free(&self, gate: Gate) -> u32 {
+        match gate {
+            Gate::Concurrency => {
+                self.settings.active_max.map_or(u32::MAX, |max| max.saturating_sub(self.active))
+            }
+            Gate::Rate => self.settings.rate.map_or(u32::MAX, |rate| {
+                let handed = u32::try_from(self.handed_ms.len()).unwrap_or(u32::MAX);
+                rate.max.saturating_sub(handed)
+            }),
+        }
+    }
+
+    /// Forgets hand-outs that have left the window that ends at `now_ms`.
+    pub(crate) fn prune(&mut self, now_ms: u64) {
+        let Some(rate) = self.settings.rate else {
+            self.handed_ms.clear();
+            return;
+        };
+        while self.handed_ms.front().is_some_and(|&at_ms| at_ms + rate.window_ms <= now_ms) {
+            self.handed_ms.pop_front();
+        }
+    }
+
+    /// When the oldest hand-out leaves the window.
+    pub(crate) fn frees_ms(&self) -> Option<u64> {
+        Some(self.handed_ms.front()? + self.settings.rate?.window_ms)
+    }
+}

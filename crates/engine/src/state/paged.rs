@@ -1,0 +1,72 @@
+//! A slab in pages: growing never copies what is already there.
+
+const PAGE_BITS: u32 = 12;
+const PAGE_LEN: usize = 1 << PAGE_BITS;
+
+/// Values by a number that is reused after removal. A vacant place holds the default value.
+#[derive(Debug)]
+pub(crate) struct Paged<T> {
+    pages: Vec<Vec<T>>,
+    free: Vec<u32>,
+    live: u32,
+}
+
+impl<T> Default for Paged<T> {
+    fn default() -> Paged<T> {
+        Paged { pages: Vec::new(), free: Vec::new(), live: 0 }
+    }
+}
+
+impl<T: Default> Paged<T> {
+    pub(crate) fn live(&self) -> u32 {
+        self.live
+    }
+
+    pub(crate) fn insert(&mut self, value: T) -> u32 {
+        self.live += 1;
+        if let Some(number) = self.free.pop() {
+            *self.get_mut(number) = value;
+            return number;
+        }
+        if self.pages.last().is_none_or(|page| page.len() == PAGE_LEN) {
+            // The first page starts small, so that an idle process stays small.
+            let room = if self.pages.is_empty() { 0 } else { PAGE_LEN };
+            self.pages.push(Vec::with_capacity(room));
+        }
+        let page_index = self.pages.len() - 1;
+        let page = self.pages.last_mut().expect("a page was just pushed");
+        let number = page_index << PAGE_BITS | page.len();
+        page.push(value);
+        u32::try_from(number).expect("the bounds on live things are far below 2^32")
+    }
+
+    /// Takes the value out; its number may be reused by the next insert.
+    pub(crate) fn remove(&mut self, number: u32) -> T {
+        self.free.push(number);
+        self.live -= 1;
+        std::mem::take(self.get_mut(number))
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, number: u32) -> &T {
+        let index = usize::try_from(number).expect("usize has at least 32 bits");
+        self.pages
+            .get(index >> PAGE_BITS)
+            .and_then(|page| page.get(index & (PAGE_LEN - 1)))
+            .expect("numbers are only made by insert")
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, number: u32) -> &mut T {
+        let index = usize::try_from(number).expect("usize has at least 32 bits");
+        self.pages
+            .get_mut(index >> PAGE_BITS)
+            .and_then(|page| page.get_mut(index & (PAGE_LEN - 1)))
+            .expect("numbers are only made by insert")
+    }
+
+    /// All places in order of their number, vacant ones too.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
+        (0..).zip(self.pages.iter().flatten())
+    }
+}

@@ -1,0 +1,84 @@
+//! Hand out jobs: the fair choice over one or several queues.
+//!
+//! The queue whose first group joined earliest is served first; the group chooses by the queue's
+//! rule. Each hand-out ends the group's turn. Costs the same whatever the number of groups and the
+//! length of the backlog.
+
+use windlass_record::bound::Bound;
+use windlass_record::command::ActivateJobs;
+use windlass_record::event::{Event, JobActivated};
+use windlass_record::rejection::Rejection;
+
+use crate::state::job::Slot;
+use crate::{Answer, HandedOut, Sink, Step};
+
+/// Decides [`ActivateJobs`].
+pub(super) fn decide<S: Sink>(
+    step: &mut Step<'_, S>,
+    command: &ActivateJobs,
+) -> Result<Answer, Rejection> {
+    step.positive("lease", command.lease_ms)?;
+    step.optional_name("worker", &command.worker)?;
+    if command.jobs_max > step.bounds.activation_jobs_max {
+        return Err(Rejection::TooLarge {
+            bound: Bound::ActivationJobs,
+            max: u64::from(step.bounds.activation_jobs_max),
+            given: u64::from(command.jobs_max),
+        });
+    }
+
+    // Cannot fail from here.
+    let mut handed = Vec::new();
+    let mut bytes_left = command.bytes_max;
+    for _ in 0..command.jobs_max {
+        let Some((slot, scheme_count)) = next_job(step, command) else { break };
+        let bytes = u64::from(step.state.job(slot).payload.len);
+        if bytes > bytes_left && !handed.is_empty() {
+            break;
+        }
+        bytes_left = bytes_left.saturating_sub(bytes);
+        handed.push(hand_out(step, slot, scheme_count, command));
+    }
+    Ok(Answer::Activated(handed))
+}
+
+fn next_job<S: Sink>(step: &Step<'_, S>, command: &ActivateJobs) -> Option<(Slot, u32)> {
+    let queue = match *command.queues.as_slice() {
+        [queue] => queue,
+        ref queues => queues
+            .iter()
+            .filter_map(|&queue| Some((step.state.first_turn(queue)?, queue)))
+            .min()?
+            .1,
+    };
+    let choice = step.state.choose(queue, step.context.now_ms)?;
+    Some((choice.slot, choice.scheme_count))
+}
+
+fn hand_out<S: Sink>(
+    step: &mut Step<'_, S>,
+    slot: Slot,
+    scheme_count: u32,
+    command: &ActivateJobs,
+) -> HandedOut {
+    let now_ms = step.context.now_ms;
+    let group = step.state.groups.get(step.state.group_of(slot));
+    let (turn, scheme_count_before) = (group.turn, group.scheme_count);
+    let job = step.state.job(slot);
+    let (key, activation) = (job.key, job.activation + 1);
+    let started_due_ms = job.extra().map_or(0, |extra| extra.attempt_due_ms);
+    let attempt_due_ms = match job.deadlines().attempt {
+        Some((after_ms, _)) if started_due_ms == 0 => now_ms.saturating_add(after_ms),
+        Some(_) | None => started_due_ms,
+    };
+    step.emit(&Event::JobActivated(JobActivated {
+        key,
+        activation,
+        deadline_ms: now_ms.saturating_add(command.lease_ms),
+        attempt_due_ms,
+        with_token: command.with_token,
+        scheme_count,
+        worker: &command.worker,
+    }));
+    HandedOut { slot, key, activation, turn, scheme_count: scheme_count_before }
+}

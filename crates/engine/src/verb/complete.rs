@@ -1,0 +1,41 @@
+//! Complete a job. A late completion counts while nobody else finished: without a token from
+//! anybody, with one until the next activation. The second completion finds no job.
+
+use windlass_record::bound::Bound;
+use windlass_record::command::CompleteJob;
+use windlass_record::event::{Event, Outcome};
+use windlass_record::id::Payload;
+use windlass_record::policy::CancelPolicy;
+use windlass_record::rejection::Rejection;
+
+use super::guard::at_most;
+use crate::lifecycle::Verb;
+use crate::{Answer, Sink, Step};
+
+/// Decides [`CompleteJob`].
+pub(super) fn decide<S: Sink>(
+    step: &mut Step<'_, S>,
+    command: &CompleteJob,
+) -> Result<Answer, Rejection> {
+    at_most(Bound::PayloadBytes, command.result.len(), step.bounds.payload_bytes_max)?;
+    let slot = step.job_held(command.lease, Verb::Complete)?;
+    step.check_documents(&command.documents)?;
+
+    // Cannot fail from here.
+    let job = step.state.job(slot);
+    let cancelled = job.cancel_asked()
+        && job.cancel_policy() != CancelPolicy::CooperativeCompletionCounts;
+    let result = if command.result.is_empty() {
+        Payload::EMPTY
+    } else {
+        step.sink.keep(&command.result)
+    };
+    step.put_documents(&command.documents);
+    step.emit(&Event::JobEnded {
+        key: command.lease.key,
+        outcome: if cancelled { Outcome::Cancelled } else { Outcome::Completed },
+        result,
+        message: "",
+    });
+    Ok(Answer::Done)
+}

@@ -1,0 +1,63 @@
+//! What a worker says while it works: progress, and lines for the log of the attempt.
+//!
+//! The log keeps the first lines up to a bound and counts the rest; the count is part of the
+//! record, so a reader knows that lines are missing and how many.
+
+use std::borrow::Cow;
+
+use windlass_record::command::{AppendLog, ReportProgress};
+use windlass_record::event::Event;
+use windlass_record::rejection::Rejection;
+
+use super::guard::cut;
+use crate::lifecycle::Verb;
+use crate::state::job::Slot;
+use crate::{Answer, Sink, Step};
+
+/// Decides [`ReportProgress`].
+pub(super) fn decide_progress<S: Sink>(
+    step: &mut Step<'_, S>,
+    command: &ReportProgress,
+) -> Result<Answer, Rejection> {
+    let slot = step.job_held(command.lease, Verb::Report)?;
+    step.lease_lives(slot)?;
+    step.check_documents(&command.documents)?;
+
+    // Cannot fail from here.
+    let note = step.message(&command.note);
+    let percent = command.percent.min(100);
+    step.emit(&Event::JobProgressed { key: command.lease.key, percent, note });
+    step.put_documents(&command.documents);
+    Ok(held(step, slot))
+}
+
+/// Decides [`AppendLog`].
+pub(super) fn decide_log<S: Sink>(
+    step: &mut Step<'_, S>,
+    command: &AppendLog,
+) -> Result<Answer, Rejection> {
+    let slot = step.job_held(command.lease, Verb::Report)?;
+
+    // Cannot fail from here.
+    let (kept, dropped) =
+        step.state.job(slot).extra().map_or((0, 0), |extra| (extra.log.len(), extra.log_dropped));
+    let lines_max = usize::try_from(step.bounds.log_lines_per_attempt_max).unwrap_or(usize::MAX);
+    let room = lines_max.saturating_sub(kept);
+    let bytes_max = step.bounds.log_line_bytes_max;
+    let lines: Vec<Cow<'_, str>> =
+        command.lines.iter().take(room).map(|line| Cow::Borrowed(cut(line, bytes_max))).collect();
+    let over = u32::try_from(command.lines.len() - lines.len()).unwrap_or(u32::MAX);
+    if !command.lines.is_empty() {
+        step.emit(&Event::JobLogged {
+            key: command.lease.key,
+            lines: Cow::Owned(lines),
+            dropped: dropped.saturating_add(over),
+        });
+    }
+    Ok(held(step, slot))
+}
+
+fn held<S: Sink>(step: &Step<'_, S>, slot: Slot) -> Answer {
+    let job = step.state.job(slot);
+    Answer::Held { deadline_ms: job.due_ms, cancel_asked: job.cancel_asked() }
+}

@@ -1,0 +1,297 @@
+//! What goes on beside the appends: marks, and segments prepared ahead and taken back.
+//!
+//! A keeper thread does it; a simulation does it in line, so that it repeats. Locks are taken in the order writer,
+//! marks, books, and the books are never held over anything that touches the disk.
+
+use std::collections::VecDeque;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::time::Duration;
+
+use crate::fs::FileSystem;
+use crate::{LogError, dir};
+
+use super::layout::{self, segment_path};
+use super::log::FileLogOptions;
+use super::marks::{Mark, Marks};
+use super::open::fill_with_zeros;
+
+/// How long the keeper waits before it tries again to prepare a segment on a full disk.
+const PREPARE_RETRY: Duration = Duration::from_secs(1);
+
+/// What writer, readers and keeper share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) fs: Arc<dyn FileSystem>,
+    pub(crate) dir: PathBuf,
+    pub(crate) options: FileLogOptions,
+    pub(crate) marks: Mutex<Marks>,
+    books: Mutex<Books>,
+    /// Rung whenever the books change in a way that somebody may wait for.
+    changed: Condvar,
+}
+
+/// The facts about the log that are cheap to look up.
+#[derive(Debug)]
+pub(crate) struct Books {
+    pub(crate) segments: VecDeque<SegmentEntry>,
+    /// Behind the last batch, in the active segment.
+    pub(crate) active_offset: u64,
+    pub(crate) durable_lsn: u64,
+    pub(crate) epoch: u32,
+    pub(crate) time_ms: u64,
+    pub(crate) reserves: VecDeque<u64>,
+    pub(crate) next_reserve: u64,
+    /// The last attempt to prepare a segment failed.
+    pub(crate) preparing_failed: bool,
+    pub(crate) poisoned: bool,
+    /// Trimmed, and no mark names them any more.
+    pub(crate) retired: Vec<u64>,
+    pub(crate) batches_unmarked: u32,
+    pub(crate) stopping: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SegmentEntry {
+    pub(crate) number: u64,
+    pub(crate) first_lsn: u64,
+    pub(crate) bytes: u64,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Chore {
+    Mark,
+    TakeBack(Vec<u64>),
+    Prepare(u64),
+    Nothing,
+    Stop,
+}
+
+impl Books {
+    pub(crate) fn first_lsn(&self) -> u64 {
+        self.segments.front().map_or(self.durable_lsn + 1, |segment| segment.first_lsn)
+    }
+
+    fn next_chore(&mut self, options: &FileLogOptions) -> Chore {
+        if self.stopping || self.poisoned {
+            return Chore::Stop;
+        }
+        if self.batches_unmarked >= options.mark_batches {
+            return Chore::Mark;
+        }
+        if !self.retired.is_empty() {
+            return Chore::TakeBack(std::mem::take(&mut self.retired));
+        }
+        if self.reserves.len() < options.reserve_segments {
+            self.next_reserve += 1;
+            return Chore::Prepare(self.next_reserve);
+        }
+        Chore::Nothing
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(
+        fs: Arc<dyn FileSystem>,
+        dir: PathBuf,
+        options: FileLogOptions,
+        marks: Marks,
+        books: Books,
+    ) -> Self {
+        let (marks, books) = (Mutex::new(marks), Mutex::new(books));
+        Self { fs, dir, options, marks, books, changed: Condvar::new() }
+    }
+
+    pub(crate) fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().expect("no panic while the books are locked")
+    }
+
+    /// Wakes the keeper, and whoever waits for it.
+    pub(crate) fn ring(&self) {
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn poison(&self) {
+        self.books().poisoned = true;
+        self.ring();
+    }
+
+    /// The keeper's life.
+    pub(crate) fn keep(&self) {
+        loop {
+            let chore = self.wait_for_chore();
+            if chore == Chore::Stop {
+                return;
+            }
+            if self.do_chore(chore).is_err() {
+                drop(self.wait_a_moment(self.books()));
+            }
+        }
+    }
+
+    fn wait_for_chore(&self) -> Chore {
+        let mut books = self.books();
+        loop {
+            let chore = books.next_chore(&self.options);
+            if chore != Chore::Nothing {
+                return chore;
+            }
+            books = self.wait_a_moment(books);
+        }
+    }
+
+    fn wait_a_moment<'a>(&self, books: MutexGuard<'a, Books>) -> MutexGuard<'a, Books> {
+        if books.stopping {
+            return books;
+        }
+        let waited = self.changed.wait_timeout(books, PREPARE_RETRY);
+        waited.expect("no panic while the books are locked").0
+    }
+
+    /// Does all chores that can be done now, in place of the keeper.
+    pub(crate) fn keep_in_line(&self) {
+        loop {
+            let chore = self.books().next_chore(&self.options);
+            if matches!(chore, Chore::Nothing | Chore::Stop) {
+                return;
+            }
+            let is_prepare = matches!(chore, Chore::Prepare(_));
+            if self.do_chore(chore).is_err() && is_prepare {
+                return;
+            }
+        }
+    }
+
+    fn do_chore(&self, chore: Chore) -> Result<(), LogError> {
+        match chore {
+            Chore::Mark => self.mark(),
+            Chore::TakeBack(segments) => self.take_back(&segments),
+            Chore::Prepare(number) => self.prepare(number),
+            Chore::Nothing | Chore::Stop => Ok(()),
+        }
+    }
+
+    /// Writes down what is durable now. A failure poisons the log: the disk is not to be trusted.
+    pub(crate) fn mark(&self) -> Result<(), LogError> {
+        self.mark_with(|mark| mark)
+    }
+
+    /// Writes a mark that `change` has changed.
+    pub(crate) fn mark_with(&self, change: impl FnOnce(Mark) -> Mark) -> Result<(), LogError> {
+        let mut marks = self.marks.lock().expect("no panic while the marks are locked");
+        let mark = {
+            let mut books = self.books();
+            if books.poisoned {
+                return Err(LogError::Poisoned);
+            }
+            books.batches_unmarked = 0;
+            change(Mark { durable_lsn: books.durable_lsn, ..*marks.newest() })
+        };
+        marks.write(&mark).map_err(|error| {
+            self.poison();
+            LogError::WriteFailed(error)
+        })
+    }
+
+    /// Trimmed segments become reserves, up to a number; the rest is removed.
+    fn take_back(&self, segments: &[u64]) -> Result<(), LogError> {
+        let result = self.take_back_files(segments);
+        if let Err(error) = &result {
+            // Harmless: the next open removes them. What was taken for granted here is not used again.
+            tracing::warn!(error = %error, "failed to give back trimmed segments");
+        }
+        result
+    }
+
+    fn take_back_files(&self, segments: &[u64]) -> Result<(), LogError> {
+        let fs = self.fs.as_ref();
+        let mut renamed = Vec::new();
+        for number in segments {
+            let path = segment_path(&self.dir, *number);
+            let reserve = {
+                let mut books = self.books();
+                books.next_reserve += 1;
+                let room =
+                    books.reserves.len() + renamed.len() < self.options.recycled_segments_max;
+                room.then_some(books.next_reserve)
+            };
+            let right_size = || -> io::Result<bool> {
+                Ok(fs.open(&path)?.len_bytes()? == self.options.segment_bytes)
+            };
+            match reserve {
+                Some(reserve)
+                    if right_size().map_err(|error| LogError::io("open", &path, error))? =>
+                {
+                    let (from, to) = (layout::segment_name(*number), layout::reserve_name(reserve));
+                    dir::rename(fs, &self.dir, &from, &to)?;
+                    renamed.push(reserve);
+                }
+                Some(_) | None => dir::remove_if_exists(fs, &path)?,
+            }
+        }
+        dir::sync(fs, &self.dir)?;
+        self.books().reserves.extend(renamed);
+        self.ring();
+        Ok(())
+    }
+
+    /// Fills a new reserve with zeros. A failure, a full disk above all, is noted and tried again later.
+    fn prepare(&self, number: u64) -> Result<(), LogError> {
+        let result = self.prepare_file(number);
+        let mut books = self.books();
+        match &result {
+            Ok(()) => books.reserves.push_back(number),
+            Err(error) if !books.preparing_failed => {
+                tracing::warn!(error = %error, "failed to prepare a log segment; trying again");
+            }
+            Err(_) => {}
+        }
+        books.preparing_failed = result.is_err();
+        drop(books);
+        self.ring();
+        result
+    }
+
+    fn prepare_file(&self, number: u64) -> Result<(), LogError> {
+        let fs = self.fs.as_ref();
+        let path = self.dir.join(layout::PREPARING);
+        let prepare_error = |error| LogError::io("prepare", &path, error);
+        let segment_bytes = self.options.segment_bytes;
+        dir::remove_if_exists(fs, &path)?;
+        if fs.available_bytes(&self.dir).map_err(prepare_error)? < segment_bytes {
+            return Err(LogError::NoSpace);
+        }
+        let fill = || {
+            let file = fs.create(&path)?;
+            fill_with_zeros(file.as_ref(), 0, segment_bytes)?;
+            file.sync_data()
+        };
+        if let Err(error) = fill() {
+            // Give back what it took; if even that fails, the next attempt does it.
+            dir::remove_if_exists(fs, &path)?;
+            return Err(prepare_error(error));
+        }
+        dir::rename(fs, &self.dir, layout::PREPARING, &layout::reserve_name(number))?;
+        dir::sync(fs, &self.dir)
+    }
+
+    /// A prepared segment, waiting for the keeper if it only has to catch up.
+    pub(crate) fn take_reserve(&self) -> Result<u64, LogError> {
+        let mut books = self.books();
+        loop {
+            if books.poisoned {
+                return Err(LogError::Poisoned);
+            }
+            if let Some(number) = books.reserves.pop_front() {
+                self.ring();
+                return Ok(number);
+            }
+            if books.preparing_failed || self.options.reserve_segments == 0 {
+                return Err(LogError::NoSpace);
+            }
+            self.ring();
+            books = self.changed.wait(books).expect("no panic while the books are locked");
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The vocabulary of Windlass: what can be asked, what can happen, what can be refused.
+//!
+//! A **command** asks ([`Command`]), an **event** says what happened ([`Event`]), a **rejection**
+//! says why a command was refused ([`Rejection`]). Events are what the log keeps, so their
+//! encoding ([`codec`]) is the product's longest promise: bytes written by a released version are
+//! read by every later one.
+//!
+//! Reading order: [`id`] names things, [`bound`] limits them, [`policy`] holds the rules that
+//! travel with a job or a queue as data, then [`command`], [`event`], [`rejection`], and last
+//! [`codec`].
+//!
+//! Absent on purpose: IO, clocks, randomness, threads, async, logging, and any serialization
+//! framework. This crate depends on nothing.
+
+pub mod id;
+pub mod bound;
+pub mod policy;
+pub mod command;
+pub mod event;
+pub mod rejection;
+pub mod codec;
+
+pub use bound::{Bound, Bounds};
+pub use command::Command;
+pub use event::Event;
+pub use id::{Epoch, JobKey, LimitId, Lsn, PartitionId, Payload, PayloadHandle, QueueId, Token};
+pub use policy::{
+    CancelPolicy, DeadlineOutcome, Deadlines, Dialect, Exhausted, JobOrder, LimitSettings,
+    PriorityRule, QueueSettings, RateWindow, RetryPolicy,
+};
+pub use rejection::Rejection;

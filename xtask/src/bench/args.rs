@@ -1,0 +1,88 @@
+//! What the bench is asked to do, and how long each run takes.
+
+use std::time::Duration;
+
+use super::failure::{Failure, Result};
+
+/// Shown by `--help` and after a wrong argument.
+pub(crate) const USAGE: &str = "\
+usage: cargo xtask bench [--json] [--only NAME[,NAME]] [--quick] [--setup]
+
+  --json    one JSON object on stdout instead of the table
+  --only    measure only these: windlass, beanstalkd, nats, nats_default, redis_bullmq,
+            postgres_graphile
+  --quick   short runs, once each: to see that everything works, not to quote
+  --setup   install what is missing and stop";
+
+/// The parsed arguments.
+#[derive(Debug, Default)]
+pub(crate) struct Args {
+    /// One JSON object instead of the table.
+    pub(crate) json: bool,
+    /// Systems to measure; empty means all.
+    pub(crate) only: Vec<String>,
+    /// Short runs.
+    pub(crate) quick: bool,
+    /// Install and stop.
+    pub(crate) setup: bool,
+    /// Print the usage and stop.
+    pub(crate) help: bool,
+}
+
+impl Args {
+    /// Parses the words after `bench`; `names` are the systems there are.
+    pub(crate) fn parse(words: impl Iterator<Item = String>, names: &[&str]) -> Result<Self> {
+        let mut args = Self::default();
+        let mut words = words;
+        while let Some(word) = words.next() {
+            match word.as_str() {
+                "--json" => args.json = true,
+                "--quick" => args.quick = true,
+                "--setup" => args.setup = true,
+                "--help" | "-h" => args.help = true,
+                "--only" => args.only(&words.next().unwrap_or_default(), names)?,
+                other => match other.strip_prefix("--only=") {
+                    Some(list) => args.only(list, names)?,
+                    None => return Err(Failure::new(format!("unknown word {other}\n{USAGE}"))),
+                },
+            }
+        }
+        Ok(args)
+    }
+
+    /// Whether a system is asked for.
+    pub(crate) fn wants(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|wanted| wanted == name)
+    }
+
+    /// The times of a run.
+    pub(crate) fn plan(&self) -> Plan {
+        if self.quick {
+            let (warmup, window) = (Duration::from_millis(1200), Duration::from_millis(1500));
+            return Plan { warmup, window, repeats: 1 };
+        }
+        Plan { warmup: Duration::from_secs(3), window: Duration::from_secs(4), repeats: 3 }
+    }
+
+    fn only(&mut self, list: &str, names: &[&str]) -> Result<()> {
+        for name in list.split(',') {
+            if !names.contains(&name) {
+                let known = names.join(", ");
+                return Err(Failure::new(format!("no system {name:?}; there are {known}")));
+            }
+            self.only.push(name.to_owned());
+        }
+        Ok(())
+    }
+}
+
+/// The times of a run and how often it is repeated.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    /// Time before anything counts.
+    pub(crate) warmup: Duration,
+    /// Time that counts.
+    pub(crate) window: Duration,
+    /// Runs of each shape; the median is reported.
+    pub(crate) repeats: usize,
+}
