@@ -168,32 +168,45 @@ impl State {
         if old.retries_first == settings.retries_first && old.order == settings.order {
             return;
         }
-        let mut waiting: Vec<(u64, Slot)> = self
+        let mut jobs: Vec<(u64, JobKey, Slot)> = self
             .jobs
             .iter()
             .filter(|(slot, _)| self.queue_of(*slot) == id)
-            .map(|(slot, job)| (job.order, slot))
+            .map(|(slot, job)| (job.order, job.key, slot))
             .collect();
-        waiting.sort_unstable();
-        for (_, slot) in waiting {
-            self.touch(slot);
-            let ready = self.job(slot).state == JobState::Ready;
-            if ready {
-                self.leave_lane(slot);
-            }
-            let priority = self.priority(slot);
-            self.relane(slot, priority);
-            if old.order != settings.order {
-                let order = match settings.order {
-                    JobOrder::Creation => self.job(slot).key.counter(),
-                    JobOrder::Ready => self.next_stamp(),
-                };
-                self.jobs.get_mut(slot).order = order;
-            }
-            if ready {
-                self.enter_lane(slot);
+        jobs.sort_unstable();
+        if old.order != settings.order {
+            self.reorder(id, &jobs);
+        }
+        if old.retries_first != settings.retries_first {
+            for &(_, _, slot) in &jobs {
+                self.touch(slot);
+                let priority = self.priority(slot);
+                match self.job(slot).state == JobState::Ready {
+                    true => self.relane_ready(slot, priority),
+                    false => self.relane(slot, priority),
+                }
             }
         }
+    }
+
+    /// Gives all jobs of a queue new places among their equals. Bays and groups keep theirs.
+    fn reorder(&mut self, id: QueueId, jobs: &[(u64, JobKey, Slot)]) {
+        let order_rule = self.queue(id).settings.order;
+        self.empty_lanes(id);
+        for &(_, key, slot) in jobs {
+            self.touch(slot);
+            let order = match order_rule {
+                JobOrder::Creation => key.counter(),
+                JobOrder::Ready => self.next_stamp(),
+            };
+            self.jobs.get_mut(slot).order = order;
+            if self.job(slot).state == JobState::Ready {
+                let lane = self.job(slot).lane;
+                self.lanes.get_mut(lane).queue.insert(&self.jobs, slot);
+            }
+        }
+        self.rank_all_lanes(id);
     }
 
     fn limit_configured(
@@ -268,9 +281,12 @@ impl State {
     fn job_activated(&mut self, now_ms: u64, activated: &JobActivated<'_>) {
         let slot = self.live(activated.key);
         self.touch(slot);
-        self.leave_lane(slot);
+        self.serve(slot, now_ms);
         self.set_state(slot, JobState::Active);
-        let worker = self.workers.add(activated.worker);
+        let worker = match activated.worker {
+            "" => NONE,
+            worker => self.workers.add(worker),
+        };
         let job = self.jobs.get_mut(slot);
         job.activation = activated.activation;
         job.due_ms = activated.deadline_ms;
@@ -280,11 +296,11 @@ impl State {
         job.flags.set(Flags::ALERTED_WAITING, false);
         if let Some(extra) = job.extra.as_deref_mut() {
             extra.attempt_due_ms = activated.attempt_due_ms;
+            extra.activated_ms = now_ms;
             if extra.attempt_started_ms == 0 {
                 extra.attempt_started_ms = now_ms;
             }
         }
-        self.take_places(self.bay_of(slot), now_ms);
         let group = self.group_of(slot);
         self.mark_group(group);
         self.groups.get_mut(group).scheme_count = activated.scheme_count;
@@ -295,13 +311,20 @@ impl State {
     fn job_returned(&mut self, slot: Slot, turn: u64, scheme_count: u32, now_ms: u64) {
         self.touch(slot);
         self.drop_lease(slot);
-        let (bay, group) = (self.bay_of(slot), self.group_of(slot));
-        self.refund_rate(bay);
-        self.free_place(bay);
         self.set_state(slot, JobState::Ready);
+        let job = self.jobs.get_mut(slot);
+        job.due_ms = now_ms;
+        let activated_ms = job.extra.as_deref_mut().map_or(0, |extra| {
+            if extra.attempt_started_ms == extra.activated_ms {
+                // The attempt was started by this activation, so it was not started at all.
+                extra.attempt_started_ms = 0;
+                extra.attempt_due_ms = 0;
+            }
+            extra.activated_ms
+        });
         // Its order is as it was, so it stands where it stood.
-        self.jobs.get_mut(slot).due_ms = now_ms;
-        self.enter_lane(slot);
+        self.unserve(slot, activated_ms);
+        let group = self.group_of(slot);
         self.mark_group(group);
         self.groups.get_mut(group).scheme_count = scheme_count;
         self.restore_turn(group, turn);
@@ -311,14 +334,10 @@ impl State {
     fn job_updated(&mut self, slot: Slot, retries: i32, priority: i32, deadline_ms: Option<u64>) {
         self.touch(slot);
         let ready = self.job(slot).state == JobState::Ready;
-        if priority != self.priority(slot) {
-            if ready {
-                self.leave_lane(slot);
-            }
+        if ready {
+            self.relane_ready(slot, priority);
+        } else {
             self.relane(slot, priority);
-            if ready {
-                self.enter_lane(slot);
-            }
         }
         let job = self.jobs.get_mut(slot);
         job.retries = retries;
@@ -342,6 +361,7 @@ impl State {
         let queue = self.queue_of(slot);
         let ended_group = self.group_name(slot).clone();
         let job_type = self.type_name(slot).clone();
+        let priority = self.priority(slot);
         let state = self.jobs.get(slot).state;
         *self.queue_mut(queue).counts.of(state) -= 1;
         self.wheel.set(&mut self.jobs, slot, u64::MAX);
@@ -366,6 +386,7 @@ impl State {
             queue,
             group: ended_group,
             job_type,
+            priority,
             outcome,
             result,
             message: message.into(),
@@ -424,9 +445,9 @@ impl State {
 
     /// Puts a job that stands nowhere into its lane.
     fn make_ready(&mut self, slot: Slot, now_ms: u64) {
-        self.set_state(slot, JobState::Ready);
         let priority = self.priority(slot);
         self.relane(slot, priority);
+        self.set_state(slot, JobState::Ready);
         let queue = self.queue_of(slot);
         let order = match self.queue(queue).settings.order {
             JobOrder::Creation => self.job(slot).key.counter(),
@@ -470,7 +491,9 @@ impl State {
             let due_ms = to(self.job(slot).due_ms);
             if due_ms != self.job(slot).due_ms {
                 self.touch(slot);
-                self.jobs.get_mut(slot).due_ms = due_ms;
+                let job = self.jobs.get_mut(slot);
+                job.due_ms = due_ms;
+                job.flags.set(Flags::ALERTED_LEASE, false);
                 self.reset_wake(slot);
             }
         }

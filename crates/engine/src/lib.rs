@@ -12,14 +12,17 @@
 //! Absent on purpose: IO, clocks, randomness, threads, async, logging. Time is an argument, and so
 //! is the seed of the jitter. The iteration order of hash maps decides nothing.
 
+mod apply;
+pub mod invariant;
+
+#[cfg(test)]
+mod tests;
 pub mod lifecycle;
+pub mod retry;
 pub mod rights;
 pub mod state;
-mod apply;
 mod verb;
-pub mod retry;
 pub mod why;
-pub mod invariant;
 
 use windlass_record::bound::Bounds;
 use windlass_record::command::{Bytes, Command};

@@ -91,7 +91,7 @@ pub fn transition(state: JobState, verb: Verb) -> Transition {
         (Ready, Activate) => To(&[Active]),
         (Scheduled | Active | Backoff | Incident, Activate) => WrongState,
 
-        (Active, Return) => To(&[Ready]),
+        (Active, Return) => To(&[Ready, Cancelled]),
         (Scheduled | Ready | Backoff | Incident, Return) => WrongState,
 
         (Active, ExtendLease | Report) => To(&[Active]),
@@ -130,7 +130,7 @@ pub fn transition(state: JobState, verb: Verb) -> Transition {
 
         (Scheduled, TotalEnds) => To(&[Scheduled, Failed]),
         (Ready, TotalEnds) => To(&[Ready, Failed]),
-        (Active, TotalEnds) => To(&[Active, Failed]),
+        (Active, TotalEnds) => To(&[Active, Failed, Cancelled]),
         (Backoff, TotalEnds) => To(&[Backoff, Failed]),
         (Incident, TotalEnds) => To(&[Incident, Failed]),
 

@@ -305,8 +305,7 @@ mod tests {
             after_failure(&RetryPolicy::WorkerGiven, &failure),
             Verdict::Exhausted { retries: 0, .. }
         ));
-        let failure =
-            Failure { retries_given: Some(7), backoff_given_ms: Some(500), ..START };
+        let failure = Failure { retries_given: Some(7), backoff_given_ms: Some(500), ..START };
         assert!(matches!(
             after_failure(&RetryPolicy::WorkerGiven, &failure),
             Verdict::Again { retries: 7, due_ms: 1_000_500, .. }
@@ -317,8 +316,7 @@ mod tests {
     fn jitter_stays_in_its_range_and_huge_delays_do_not_overflow() {
         for attempt in 1..1000 {
             let policy = RetryPolicy::Fixed { delay_ms: 100, jitter_ms: 50 };
-            let failure =
-                Failure { attempt, jitter: jitter(7, 42, attempt), ..START };
+            let failure = Failure { attempt, jitter: jitter(7, 42, attempt), ..START };
             let Verdict::Again { due_ms, .. } = after_failure(&policy, &failure) else {
                 panic!("three retries are left")
             };

@@ -27,7 +27,7 @@ use windlass_record::event::{DeadlineKind, Outcome};
 use windlass_record::id::{JobKey, LimitId, PartitionId, Payload, QueueId};
 use windlass_record::policy::DeadlineOutcome;
 
-use self::document::Documents;
+use self::document::{Document, DocumentName, Documents};
 use self::fair::{Bay, Group, Lane, Queue};
 use self::image::Dirt;
 use self::intern::Interner;
@@ -111,6 +111,8 @@ pub struct Ended {
     pub group: Text,
     /// Its type.
     pub job_type: Text,
+    /// Its priority.
+    pub priority: i32,
     /// How it ended.
     pub outcome: Outcome,
     /// The result; the shell owns it now.
@@ -186,6 +188,11 @@ impl State {
         (0..).map(QueueId).zip(&self.queues)
     }
 
+    /// How many queues there are.
+    pub fn queue_count(&self) -> usize {
+        self.queues.len()
+    }
+
     /// The queue with this id.
     #[inline]
     pub fn queue(&self, id: QueueId) -> &Queue {
@@ -202,6 +209,21 @@ impl State {
     /// The job that waits in this incident.
     pub fn incident_job(&self, incident: JobKey) -> Option<JobKey> {
         self.incidents.get(&incident).copied()
+    }
+
+    /// The document with this name.
+    pub fn document(&self, name: &DocumentName) -> Option<&Document> {
+        self.documents.get(name)
+    }
+
+    /// Documents of a tenant and kind whose id comes after `after`, in order.
+    pub fn documents_after<'a>(
+        &'a self,
+        tenant: &'a str,
+        kind: &'a str,
+        after: &str,
+    ) -> impl Iterator<Item = (&'a DocumentName, &'a Document)> {
+        self.documents.list(tenant, kind, after)
     }
 
     /// A job's queue.
@@ -353,7 +375,7 @@ impl State {
         let limit = self.limit(id);
         let unused = limit.implied && limit.bays == 0;
         let wanted_ms =
-            if limit.rate.parked.is_empty() && !unused { None } else { limit.frees_ms() };
+            if limit.rate.none_parked() && !unused { None } else { limit.frees_ms() };
         let registered_ms = limit.rate_wake_ms;
         if wanted_ms == registered_ms {
             return;

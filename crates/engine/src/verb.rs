@@ -18,7 +18,7 @@ pub(crate) mod timer;
 mod update;
 
 #[cfg(test)]
-mod check;
+pub(crate) mod check;
 
 use windlass_record::command::Command;
 use windlass_record::rejection::Rejection;

@@ -98,8 +98,8 @@ pub enum LogError {
     InvalidOption(&'static str),
 
     // The world is full: nothing was written, the same batch may be appended again later.
-    /// No prepared segment is left, and the disk has no room for another.
-    #[error("the disk is full and no prepared segment is left")]
+    /// No prepared segment is left, and preparing another failed; on a full disk above all.
+    #[error("no prepared segment is left, and there was no room to prepare another")]
     NoSpace,
 
     // The log stops for good.
@@ -193,9 +193,6 @@ pub enum Fault {
     /// Count or size in the batch header do not fit its frames.
     #[error("the batch header does not fit its frames")]
     BatchMismatch,
-    /// Bytes behind the last frame of a batch that should be zero.
-    #[error("the padding behind the last frame is not zero")]
-    PaddingNotZero,
     /// A file that must exist does not.
     #[error("the file is missing")]
     FileMissing,

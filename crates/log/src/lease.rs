@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::LogError;
 use crate::fs::{FileSystem, Lock};
-use crate::little_endian::{array_at, put, u32_at};
+use crate::little_endian::{array_at, put, u16_at, u32_at};
 
 /// Hands out the right to write.
 pub trait Lease: Send + Sync + fmt::Debug {
@@ -168,7 +168,8 @@ impl FileLease {
         let crc = crc32c::crc32c(bytes.get(4..).unwrap_or_default());
         let whole = count == LEASE_BYTES
             && u32_at(&bytes, 0) == Some(crc)
-            && array_at(&bytes, 4) == Some(MAGIC);
+            && array_at(&bytes, 4) == Some(MAGIC)
+            && u16_at(&bytes, 8) == Some(VERSION);
         // A lost epoch does no harm, since the log's own epoch is a lower bound; but the file was replaced atomically,
         // so a bad one means that the disk is not to be trusted.
         u32_at(&bytes, 12).filter(|_| whole).ok_or_else(|| {

@@ -5,7 +5,7 @@
 //! * When [`Log::append`] returns, every frame of the batch survives kill -9 and loss of power.
 //! * A frame that was not appended never appears; lsns are dense; a reader sees frames in the order of their lsns.
 //! * What cannot be told apart from durable data is never dropped silently: a log that lost something it had
-//!   acknowledged refuses to open, with file, offset and lsn. The one exception is described in `file`.
+//!   acknowledged refuses to open, with file, offset and lsn. The one exception is described in [`file`](mod@file).
 //! * After a failed write or sync nothing more is acknowledged until the log has been opened again.
 //!
 //! # Words
@@ -39,7 +39,7 @@
 //! # Modules in reading order
 //!
 //! [`frame`] and [`batch`] are the format; [`accept`] says which frame may follow which. [`memory`] is the shortest
-//! backend. [`fs`] is what the file backend needs from an operating system, or from the simulator; `file`
+//! backend. [`fs`] is what the file backend needs from an operating system, or from the simulator; [`file`](mod@file)
 //! is that backend and explains recovery. [`lease`] and [`snapshots`] are the other two traits that a replicated
 //! backend brings along. [`conformance`] is the suite that every backend passes.
 //!

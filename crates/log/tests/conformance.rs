@@ -1,5 +1,7 @@
 //! Every backend of this crate runs the shared suites.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -70,7 +72,7 @@ fn the_memory_log_conforms() {
 #[test]
 fn the_file_log_conforms() {
     for housekeeping in [Housekeeping::Thread, Housekeeping::InLine] {
-        for segment_bytes in [32 * 1024, 256 * 1024] {
+        for segment_bytes in [32 * 1024, 96 * 1024] {
             let options =
                 FileLogOptions { segment_bytes, housekeeping, ..FileLogOptions::default() };
             check_log(|| Files { root: tempfile::tempdir().unwrap(), options });

@@ -20,8 +20,8 @@ mod fields;
 mod primitives;
 
 pub use events::{decode_event, encode_event};
+pub use fields::{decode_failures, decode_limit_settings, encode_failures, encode_limit_settings};
 pub use fields::{decode_options, decode_queue_settings, encode_options, encode_queue_settings};
-pub use fields::{decode_failures, encode_failures, decode_limit_settings, encode_limit_settings};
 pub use primitives::{Decoder, Encoder};
 
 use crate::id::Payload;

@@ -12,13 +12,13 @@
 //! Absent on purpose: IO, clocks, randomness, threads, async, logging, and any serialization
 //! framework. This crate depends on nothing.
 
-pub mod id;
 pub mod bound;
-pub mod policy;
+pub mod codec;
 pub mod command;
 pub mod event;
+pub mod id;
+pub mod policy;
 pub mod rejection;
-pub mod codec;
 
 pub use bound::{Bound, Bounds};
 pub use command::Command;

@@ -24,6 +24,8 @@ const UNACKNOWLEDGED_MAX: u64 = 4096;
 const JOBS_MAX: u64 = 1 << 24;
 /// How long the jobs of a run may take to finish after the last was created.
 const DRAIN_MAX: Duration = Duration::from_secs(60);
+/// How often tasks look for scheduled jobs; with the kernel's timer slack about 0.1 ms.
+const PACE: Duration = Duration::from_micros(50);
 /// After the last completion a run waits this long for deliveries that should not come.
 const AFTERMATH: Duration = Duration::from_millis(200);
 
@@ -92,6 +94,8 @@ pub(crate) struct Run {
     gate: Mutex<()>,
     freed: Condvar,
     freed_async: tokio::sync::Notify,
+    /// A task waits for scheduled jobs, so the pacer has someone to wake.
+    paced: AtomicBool,
 }
 
 enum Step {
@@ -118,6 +122,7 @@ impl Run {
             gate: Mutex::new(()),
             freed: Condvar::new(),
             freed_async: tokio::sync::Notify::new(),
+            paced: AtomicBool::new(false),
         }
     }
 
@@ -162,7 +167,11 @@ impl Run {
                 Step::Issue(jobs) => return Some(jobs),
                 Step::End => return None,
                 Step::Wait => freed.await,
-                Step::Until(due) => tokio::time::sleep_until(due.into()).await,
+                Step::Until(_) => {
+                    // The runtime's timers have whole milliseconds; the pacer wakes us instead.
+                    self.paced.store(true, Ordering::SeqCst);
+                    freed.await;
+                }
             }
         }
     }
@@ -223,6 +232,15 @@ impl Run {
 
     /// Keeps time on the calling thread: warm-up, window, drain. Returns when workers may leave.
     pub(crate) fn drive(&self) -> Result<Window> {
+        std::thread::scope(|scope| {
+            if matches!(self.shape.load, Load::Open { .. }) {
+                scope.spawn(|| self.pace());
+            }
+            self.keep_time()
+        })
+    }
+
+    fn keep_time(&self) -> Result<Window> {
         self.sleep_until(self.shape.warmup)?;
         let before = (self.counted(), self.started.elapsed());
         self.sleep_until(self.shape.warmup + self.shape.window)?;
@@ -306,6 +324,16 @@ impl Run {
         let created = self.created.load(Ordering::SeqCst) >= issued;
         let completed = self.completed.load(Ordering::SeqCst) >= issued;
         created && (completed || !self.has_workers())
+    }
+
+    /// Wakes waiting tasks when scheduled jobs may be due.
+    fn pace(&self) {
+        while !self.ending.load(Ordering::SeqCst) {
+            std::thread::sleep(PACE);
+            if self.paced.load(Ordering::SeqCst) {
+                self.freed_async.notify_waiters();
+            }
+        }
     }
 
     fn sleep_until(&self, since_start: Duration) -> Result<()> {

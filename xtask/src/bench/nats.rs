@@ -33,8 +33,8 @@ const PULL_MAX: usize = 256;
 const CREATES_MAX: u64 = 512;
 /// From here on an atomic batch is cheaper than an fsync per message.
 const BATCH_MIN: u64 = 8;
-/// Atomic batches under way at once.
-const BATCHES_MAX: usize = 2;
+/// Rounds of creates under way at once, where an answer costs an fsync.
+const ROUNDS_MAX: usize = 1;
 /// Acknowledgements handled at a time.
 const ANSWERS_MAX: usize = 256;
 
@@ -171,26 +171,30 @@ fn guarded(
 async fn produce(run: Arc<Run>, url: String, batches: bool) -> Result<()> {
     let client = connect(&url).await?;
     let inbox = client.new_inbox();
-    let answers = client.subscribe(format!("{inbox}.*.*")).await.context("subscribe")?;
-    let batches_free = Arc::new(Semaphore::new(BATCHES_MAX));
-    let confirming = tokio::spawn(confirm(Arc::clone(&run), answers, Arc::clone(&batches_free)));
+    let answers = client.subscribe(format!("{inbox}.*.*.*")).await.context("subscribe")?;
+    let rounds = Arc::new(Semaphore::new(ROUNDS_MAX));
+    let confirming = tokio::spawn(confirm(Arc::clone(&run), answers, Arc::clone(&rounds)));
     let at_least = if batches { CREATES_MAX / 4 } else { 1 };
     let mut batch = 0_u64;
     loop {
-        // The permit comes back with the batch's answer; waiting for it first lets due jobs
-        // gather into the next batch, as group commit does.
-        let permit = batches_free.acquire().await.context("wait for a batch")?;
+        // Where every answer costs an fsync the permit comes back with the round's last answer,
+        // so that due jobs gather into the next batch meanwhile, as group commit does.
+        let permit = rounds.acquire().await.context("wait for a round of creates")?;
         let Some(jobs) = run.take_async(at_least, CREATES_MAX).await else { break };
-        if batches && jobs.end - jobs.start >= BATCH_MIN {
+        if batches {
             permit.forget();
+        }
+        if batches && jobs.end - jobs.start >= BATCH_MIN {
             batch += 1;
             publish_batch(&client, &inbox, jobs, batch).await?;
-        } else {
-            for job in jobs {
-                let reply = format!("{inbox}.{job}.{}", job + 1);
-                let payload = measure::payload(job).into();
-                client.publish_with_reply(SUBJECT, reply, payload).await.context("publish")?;
-            }
+            continue;
+        }
+        let last = jobs.end - 1;
+        for job in jobs {
+            let returns = u8::from(batches && job == last);
+            let reply = format!("{inbox}.{job}.{}.{returns}", job + 1);
+            let payload = measure::payload(job).into();
+            client.publish_with_reply(SUBJECT, reply, payload).await.context("publish")?;
         }
     }
     confirming.await.context("join the confirming task")?
@@ -210,7 +214,7 @@ async fn publish_batch(
         let payload = measure::payload(job).into();
         if job == last {
             headers.insert("Nats-Batch-Commit", "1");
-            let reply = format!("{inbox}.{}.{}", jobs.start, jobs.end);
+            let reply = format!("{inbox}.{}.{}.1", jobs.start, jobs.end);
             client
                 .publish_with_reply_and_headers(SUBJECT, reply, headers, payload)
                 .await
@@ -225,8 +229,9 @@ async fn publish_batch(
     Ok(())
 }
 
-/// Reads the server's answers to publishes: the reply subject names the jobs.
-async fn confirm(run: Arc<Run>, answers: Subscriber, batches: Arc<Semaphore>) -> Result<()> {
+/// Reads the server's answers to publishes. The reply subject ends in the jobs, from and to, and
+/// 1 if the answer returns its round's permit.
+async fn confirm(run: Arc<Run>, answers: Subscriber, rounds: Arc<Semaphore>) -> Result<()> {
     let mut answers = answers.ready_chunks(ANSWERS_MAX);
     while let Some(messages) = answers.next().await {
         for message in messages {
@@ -237,12 +242,11 @@ async fn confirm(run: Arc<Run>, answers: Subscriber, batches: Arc<Semaphore>) ->
                 return Err(failure);
             }
             let mut numbers = message.subject.rsplit('.').map(str::parse::<u64>);
-            let (Some(Ok(end)), Some(Ok(start))) = (numbers.next(), numbers.next()) else {
+            let mut next = || numbers.next().and_then(std::result::Result::ok);
+            let (Some(permits), Some(end), Some(start)) = (next(), next(), next()) else {
                 return Err(Failure::new("an answer came to an unknown subject"));
             };
-            if message.payload.windows(8).any(|w| w == b"\"batch\":") {
-                batches.add_permits(1);
-            }
+            rounds.add_permits(usize::from(permits == 1));
             run.created(start..end);
         }
     }

@@ -63,6 +63,11 @@ impl Interner {
         &self.texts.get(index(number)).expect("numbers are only made here").0
     }
 
+    /// Texts in use with their number and the count of their users.
+    pub(crate) fn users(&self) -> impl Iterator<Item = (u32, u32)> {
+        (0..).zip(&self.texts).filter(|(_, (_, users))| *users > 0).map(|(n, (_, users))| (n, *users))
+    }
+
     fn make(&mut self, text: &str) -> u32 {
         let text: Arc<str> = text.into();
         let number = match self.free.pop() {

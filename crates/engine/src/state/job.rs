@@ -109,6 +109,8 @@ pub struct Extra {
     pub attempt_due_ms: u64,
     /// When the attempt was started first; 0 is not yet.
     pub attempt_started_ms: u64,
+    /// When it was handed out last, so that a rate token can be given back; 0 is never.
+    pub activated_ms: u64,
     /// 0..=100, of the running attempt.
     pub percent: u8,
     /// What to show beside it.
@@ -222,6 +224,14 @@ impl Jobs {
     #[inline]
     pub(crate) fn get_mut(&mut self, slot: Slot) -> &mut Job {
         self.slab.get_mut(slot.0)
+    }
+
+    /// Live jobs from a slot on, in slot order, which means nothing.
+    pub fn iter_from(&self, slot: u64) -> impl Iterator<Item = (Slot, &Job)> {
+        self.slab
+            .iter_from(slot)
+            .filter(|(_, job)| job.state != JobState::Vacant)
+            .map(|(number, job)| (Slot(number), job))
     }
 
     /// All live jobs in slot order, which means nothing.

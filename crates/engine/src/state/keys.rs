@@ -63,6 +63,12 @@ impl KeyIndex {
         }
     }
 
+    /// How many keys there are, found by walking all pages.
+    pub(crate) fn count(&self) -> usize {
+        let pages = self.shards.iter().flat_map(HashMap::values);
+        pages.map(|page| page.slots.iter().filter(|&&slot| slot != NONE).count()).sum()
+    }
+
     fn shard(&self, page: u64) -> &HashMap<u64, Box<Page>, FxBuildHasher> {
         self.shards.get(shard_of(page)).expect("the shard has six bits")
     }

@@ -79,9 +79,10 @@ impl LaneQueue {
         }
         let index = self.chunk_of(jobs, order);
         let before: usize = self.chunks.iter().take(index).map(VecDeque::len).sum();
-        let inside = self.chunks.get(index).map_or(0, |chunk| {
-            chunk.partition_point(|&other| jobs.get(Slot(other)).order < order)
-        });
+        let inside = self
+            .chunks
+            .get(index)
+            .map_or(0, |chunk| chunk.partition_point(|&other| jobs.get(Slot(other)).order < order));
         u32::try_from(before + inside).expect("a lane has at most 2^32 jobs")
     }
 

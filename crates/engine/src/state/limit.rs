@@ -1,11 +1,13 @@
 //! Limit keys: how many jobs of a key may be active, and how often one may be handed out.
 //!
 //! A [`Bay`](super::fair::Bay) holds the lanes of one group that share their keys. When a key is
-//! full its bays are parked on it in order; a freed place wakes exactly as many bays, oldest first.
+//! full its bays are parked on it in order; a freed place wakes exactly as many bays of each queue,
+//! oldest first. The rules stand in [`fair::gates`](super::fair).
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use windlass_record::id::QueueId;
 use windlass_record::policy::LimitSettings;
 
 /// One of the two ways in which a key can be full.
@@ -39,13 +41,78 @@ pub(crate) struct Limit {
     pub(crate) dirty: bool,
 }
 
-/// The bays at one gate of a key. Ordered by their stamps: the order in which they came.
+/// The bays at one gate of a key: one line for each queue.
 #[derive(Debug, Default)]
 pub(crate) struct GateState {
+    lines: BTreeMap<QueueId, Line>,
+}
+
+/// The bays of one queue at one gate, in order of their stamps. None is in both sets.
+#[derive(Debug, Default)]
+pub(crate) struct Line {
     /// Bays that may be served.
     pub(crate) awake: BTreeSet<(u64, u32)>,
     /// Bays that wait for the gate.
     pub(crate) parked: BTreeSet<(u64, u32)>,
+}
+
+impl GateState {
+    /// The line of a queue, made if it is new.
+    pub(crate) fn line(&mut self, queue: QueueId) -> &mut Line {
+        self.lines.entry(queue).or_default()
+    }
+
+    /// All lines.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (QueueId, &Line)> {
+        self.lines.iter().map(|(queue, line)| (*queue, line))
+    }
+
+    /// Whether no bay waits.
+    pub(crate) fn none_parked(&self) -> bool {
+        self.lines.values().all(|line| line.parked.is_empty())
+    }
+
+    /// The stamp of the first bay of a queue that waits.
+    pub(crate) fn first_parked(&self, queue: QueueId) -> Option<u64> {
+        self.lines.get(&queue)?.parked.first().map(|(stamp, _)| *stamp)
+    }
+
+    /// The awake bays of all queues, oldest first.
+    pub(crate) fn awake(&self) -> Vec<(u64, u32)> {
+        let mut awake: Vec<_> = self.lines.values().flat_map(|line| &line.awake).copied().collect();
+        awake.sort_unstable();
+        awake
+    }
+
+    /// The oldest bay that waits in a queue with fewer awake bays than there is room.
+    pub(crate) fn next_to_wake(&self, room: u32) -> Option<(u64, u32)> {
+        let room = usize::try_from(room).unwrap_or(usize::MAX);
+        self.lines
+            .values()
+            .filter(|line| line.awake.len() < room)
+            .filter_map(|line| line.parked.first())
+            .min()
+            .copied()
+    }
+
+    pub(crate) fn leave_awake(&mut self, queue: QueueId, entry: (u64, u32)) {
+        let line = self.line(queue);
+        line.awake.remove(&entry);
+        self.forget_if_empty(queue);
+    }
+
+    pub(crate) fn leave_parked(&mut self, queue: QueueId, entry: (u64, u32)) {
+        let line = self.line(queue);
+        line.parked.remove(&entry);
+        self.forget_if_empty(queue);
+    }
+
+    fn forget_if_empty(&mut self, queue: QueueId) {
+        let line = self.line(queue);
+        if line.awake.is_empty() && line.parked.is_empty() {
+            self.lines.remove(&queue);
+        }
+    }
 }
 
 impl Limit {
@@ -99,13 +166,20 @@ impl Limit {
             self.handed_ms.clear();
             return;
         };
-        while self.handed_ms.front().is_some_and(|&at_ms| at_ms + rate.window_ms <= now_ms) {
+        while self.handed_ms.front().is_some_and(|&at_ms| at_ms.saturating_add(rate.window_ms) <= now_ms) {
             self.handed_ms.pop_front();
+        }
+    }
+
+    /// Forgets one hand-out that came to nothing.
+    pub(crate) fn refund(&mut self, handed_ms: u64) {
+        if let Ok(place) = self.handed_ms.binary_search(&handed_ms) {
+            self.handed_ms.remove(place);
         }
     }
 
     /// When the oldest hand-out leaves the window.
     pub(crate) fn frees_ms(&self) -> Option<u64> {
-        Some(self.handed_ms.front()? + self.settings.rate?.window_ms)
+        Some(self.handed_ms.front()?.saturating_add(self.settings.rate?.window_ms))
     }
 }

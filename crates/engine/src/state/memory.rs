@@ -74,6 +74,20 @@ impl UniqueKeys {
         }
     }
 
+    pub(crate) fn get(&self, name: &UniqueName) -> Option<&Hold> {
+        self.held.get(name)
+    }
+
+    /// All keys that are held or were not freed yet, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&UniqueName, &Hold)> {
+        self.held.iter()
+    }
+
+    /// Keys whose job has ended, by the time of their release.
+    pub(crate) fn ending(&self) -> impl Iterator<Item = &(u64, UniqueName)> {
+        self.ending.iter()
+    }
+
     pub(crate) fn get_mut(&mut self, name: &UniqueName) -> Option<&mut Hold> {
         self.held.get_mut(name)
     }
@@ -94,8 +108,8 @@ impl UniqueKeys {
 #[derive(Debug, Default)]
 pub struct Requests {
     keys: HashMap<Box<str>, Remembered, FxBuildHasher>,
-    /// Oldest first.
-    order: VecDeque<(u64, Box<str>)>,
+    /// Oldest first: keys of jobs grow.
+    order: VecDeque<(JobKey, Box<str>)>,
     pub(crate) fresh: Vec<Box<str>>,
     pub(crate) dead: Vec<(Box<str>, u64)>,
 }
@@ -118,7 +132,7 @@ impl Requests {
     }
 
     pub(crate) fn remember(&mut self, scoped: Box<str>, key: JobKey, at_ms: u64) {
-        self.order.push_back((at_ms, scoped.clone()));
+        self.order.push_back((key, scoped.clone()));
         self.fresh.push(scoped.clone());
         let old = self.keys.insert(scoped.clone(), Remembered { key, at_ms, image_hash: 0 });
         if let Some(old) = old
@@ -130,20 +144,30 @@ impl Requests {
 
     /// Forgets what is older than `since_ms` or past the bound, a few at a time.
     pub(crate) fn prune(&mut self, since_ms: u64, entries_max: u32) {
-        for _ in 0..8 {
-            let over = self.order.len() > usize::try_from(entries_max).unwrap_or(usize::MAX);
-            let old = self.order.front().is_some_and(|(at_ms, _)| *at_ms < since_ms);
-            if !over && !old {
-                break;
+        let entries_max = usize::try_from(entries_max).unwrap_or(usize::MAX);
+        let mut steps_left = 8;
+        while let Some((key, scoped)) = self.order.front() {
+            // An id that was used again since stands further behind once more.
+            if let Some(newest) = self.keys.get(scoped).filter(|newest| newest.key == *key) {
+                let over = self.keys.len() > entries_max;
+                if steps_left == 0 || (!over && newest.at_ms >= since_ms) {
+                    break;
+                }
+                steps_left -= 1;
+                let image_hash = newest.image_hash;
+                self.keys.remove(scoped);
+                if image_hash != 0 {
+                    self.dead.push((scoped.clone(), image_hash));
+                }
             }
-            let Some((at_ms, scoped)) = self.order.pop_front() else { break };
-            if self.keys.get(&scoped).is_some_and(|remembered| remembered.at_ms == at_ms)
-                && let Some(remembered) = self.keys.remove(&scoped)
-                && remembered.image_hash != 0
-            {
-                self.dead.push((scoped, remembered.image_hash));
-            }
+            self.order.pop_front();
         }
+    }
+
+    /// All that is remembered, in no order.
+    #[cfg(test)]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &Remembered)> {
+        self.keys.iter().map(|(scoped, remembered)| (&**scoped, remembered))
     }
 
     pub(crate) fn get_mut(&mut self, scoped: &str) -> Option<&mut Remembered> {
@@ -151,7 +175,7 @@ impl Requests {
     }
 
     pub(crate) fn load(&mut self, scoped: &str, remembered: Remembered) {
-        self.order.push_back((remembered.at_ms, scoped.into()));
+        self.order.push_back((remembered.key, scoped.into()));
         self.keys.insert(scoped.into(), remembered);
     }
 
@@ -159,5 +183,4 @@ impl Requests {
     pub(crate) fn finish_load(&mut self) {
         self.order.make_contiguous().sort();
     }
-
 }

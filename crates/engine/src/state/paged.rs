@@ -65,6 +65,14 @@ impl<T: Default> Paged<T> {
             .expect("numbers are only made by insert")
     }
 
+    /// Places from a number on, vacant ones too.
+    pub(crate) fn iter_from(&self, number: u64) -> impl Iterator<Item = (u32, &T)> {
+        let index = usize::try_from(number).unwrap_or(usize::MAX);
+        let (page, place) = (index >> PAGE_BITS, index & (PAGE_LEN - 1));
+        let first = u32::try_from(page << PAGE_BITS).unwrap_or(u32::MAX);
+        (first..).zip(self.pages.iter().skip(page).flatten()).skip(place)
+    }
+
     /// All places in order of their number, vacant ones too.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         (0..).zip(self.pages.iter().flatten())

@@ -66,6 +66,29 @@ impl Wheel {
         self.next_bucket().map(|(_, _, start_ms)| start_ms)
     }
 
+    /// How many jobs are in it, found by walking all lists; `None` if a link is wrong.
+    pub(crate) fn count(&self, jobs: &Jobs) -> Option<usize> {
+        let mut count = 0;
+        for (bucket, &head) in (0u16..).zip(&self.heads) {
+            let (mut prev, mut slot) = (NONE, head);
+            while slot != NONE {
+                let job = jobs.get(Slot(slot));
+                if job.timer_bucket != bucket || job.timer_prev != prev {
+                    return None;
+                }
+                count += 1;
+                (prev, slot) = (slot, job.timer_next);
+            }
+            let level = usize::from(bucket) / BUCKETS;
+            let bit = 1 << (usize::from(bucket) % BUCKETS);
+            let occupied = self.occupied.get(level).is_some_and(|bits| bits & bit != 0);
+            if bucket != DUE && occupied != (head != NONE) {
+                return None;
+            }
+        }
+        Some(count)
+    }
+
     fn advance(&mut self, jobs: &mut Jobs, now_ms: u64) {
         while let Some((level, bucket, start_ms)) = self.next_bucket() {
             if start_ms > now_ms {

@@ -45,11 +45,9 @@ pub(super) fn decide<S: Sink>(
 fn next_job<S: Sink>(step: &Step<'_, S>, command: &ActivateJobs) -> Option<(Slot, u32)> {
     let queue = match *command.queues.as_slice() {
         [queue] => queue,
-        ref queues => queues
-            .iter()
-            .filter_map(|&queue| Some((step.state.first_turn(queue)?, queue)))
-            .min()?
-            .1,
+        ref queues => {
+            queues.iter().filter_map(|&queue| Some((step.state.first_turn(queue)?, queue))).min()?.1
+        }
     };
     let choice = step.state.choose(queue, step.context.now_ms)?;
     Some((choice.slot, choice.scheme_count))

@@ -2,20 +2,25 @@
 //! memory, a clock that the test sets, and short ways to give commands.
 
 use windlass_record::bound::Bounds;
-use windlass_record::codec::{Decoder, Payloads, VERSION, decode_event, encode_event};
+use windlass_record::codec::{Payloads, encode_event};
 use windlass_record::command::{
-    ActivateJobs, Bytes, Command, CompleteJob, CreateJob, FailJob, JobOptions, Lease, QueueName,
+    ActivateJobs, Bytes, CancelJob, Command, CompleteJob, ConfigureLimit, ConfigureQueue,
+    CreateJob, FailJob, JobOptions, Lease, PauseQueue, QueueName, ReturnJob,
 };
-use windlass_record::event::Event;
-use windlass_record::id::{JobKey, PartitionId, Payload, PayloadHandle};
+use windlass_record::event::{Event, Outcome};
+use windlass_record::id::{JobKey, PartitionId, Payload, PayloadHandle, Token};
+use windlass_record::policy::{LimitSettings, QueueSettings, RateWindow};
 use windlass_record::rejection::Rejection;
 
-use crate::{Answer, Context, Engine, Sink};
+use crate::lifecycle::JobState;
+use crate::state::job::Job;
+use crate::{Answer, Context, Engine, HandedOut, Sink};
 
 /// Payloads and the log of a test.
 #[derive(Default)]
 pub(crate) struct Shelf {
-    payloads: Vec<Box<[u8]>>,
+    /// `None` was freed: nobody may ask for it again.
+    payloads: Vec<Option<Box<[u8]>>>,
     /// Encoded events with the time of their record.
     pub(crate) log: Vec<(u64, Vec<u8>)>,
     pub(crate) now_ms: u64,
@@ -26,18 +31,22 @@ impl Payloads for Shelf {
         if payload.handle == PayloadHandle::EMPTY {
             return &[];
         }
-        &self.payloads[payload.handle.0 as usize]
+        self.payloads[payload.handle.0 as usize].as_ref().expect("a payload was freed too early")
     }
 
     fn keep(&mut self, bytes: &[u8]) -> Payload {
         if bytes.is_empty() {
             return Payload::EMPTY;
         }
-        self.payloads.push(bytes.into());
-        Payload {
-            handle: PayloadHandle(self.payloads.len() as u32 - 1),
-            len: bytes.len() as u32,
-        }
+        self.payloads.push(Some(bytes.into()));
+        Payload { handle: PayloadHandle(self.payloads.len() as u32 - 1), len: bytes.len() as u32 }
+    }
+}
+
+impl Shelf {
+    pub(crate) fn free(&mut self, payload: Payload) {
+        let freed = self.payloads[payload.handle.0 as usize].take();
+        assert!(freed.is_some(), "a payload is freed once");
     }
 }
 
@@ -61,11 +70,17 @@ pub(crate) struct Check {
 }
 
 pub(crate) const START_MS: u64 = 1_800_000_000_000;
+/// The lease of every hand-out of the helper.
+pub(crate) const LEASE_MS: u64 = 60_000;
 
 impl Check {
     pub(crate) fn new() -> Check {
+        Check::with_bounds(Bounds::default())
+    }
+
+    pub(crate) fn with_bounds(bounds: Bounds) -> Check {
         Check {
-            engine: Engine::new(PartitionId::FIRST, Bounds::default()),
+            engine: Engine::new(PartitionId::FIRST, bounds),
             shelf: Shelf::default(),
             now_ms: START_MS,
         }
@@ -76,9 +91,29 @@ impl Check {
         Context { now_ms: self.now_ms, seed: 7 }
     }
 
+    /// Gives a command. A refused one must log nothing, and the invariants must hold after any.
     pub(crate) fn give(&mut self, command: Command) -> Result<Answer, Rejection> {
         let context = self.context();
-        self.engine.decide(&command, context, &mut self.shelf)
+        let logged = self.shelf.log.len();
+        let answer = self.engine.decide(&command, context, &mut self.shelf);
+        if answer.is_err() {
+            assert_eq!(self.shelf.log.len(), logged, "{command:?} was refused and left a trace");
+        }
+        self.check_invariants();
+        answer
+    }
+
+    pub(crate) fn check_invariants(&self) {
+        if let Err(violation) = crate::invariant::check(self.engine.state()) {
+            panic!("{violation}");
+        }
+    }
+
+    /// Does what is due now.
+    pub(crate) fn fire(&mut self) {
+        let context = self.context();
+        while self.engine.fire(context, 1000, &mut self.shelf) == 1000 {}
+        self.check_invariants();
     }
 
     /// Lets time pass and does all that is due on the way, at its time.
@@ -86,10 +121,25 @@ impl Check {
         let end_ms = self.now_ms + ms;
         while let Some(due_ms) = self.engine.next_due_ms().filter(|&due_ms| due_ms <= end_ms) {
             self.now_ms = self.now_ms.max(due_ms);
-            let context = self.context();
-            self.engine.fire(context, 1000, &mut self.shelf);
+            self.fire();
         }
         self.now_ms = end_ms;
+    }
+
+    /// The live job.
+    pub(crate) fn job(&self, key: JobKey) -> &Job {
+        let slot = self.engine.state().find(key).expect("the job lives");
+        self.engine.state().job(slot)
+    }
+
+    pub(crate) fn state_of(&self, key: JobKey) -> Option<JobState> {
+        self.engine.state().find(key).map(|slot| self.engine.state().job(slot).state)
+    }
+
+    /// How a job ended, since the effects were last taken.
+    pub(crate) fn outcome(&mut self, key: JobKey) -> Option<Outcome> {
+        let ended = &self.engine.effects().ended;
+        ended.iter().find(|ended| ended.job.key == key).map(|ended| ended.outcome)
     }
 
     pub(crate) fn create(&mut self, command: CreateJob) -> JobKey {
@@ -105,6 +155,22 @@ impl Check {
     }
 
     pub(crate) fn take_many(&mut self, queues: &[&str], jobs_max: u32) -> Vec<JobKey> {
+        self.hand_out(queues, jobs_max, false).iter().map(|handed| handed.key).collect()
+    }
+
+    /// Takes one job with a token.
+    pub(crate) fn take_fenced(&mut self, queue: &str) -> Token {
+        let handed = self.hand_out(&[queue], 1, true);
+        let handed = handed.first().expect("a job was ready");
+        Token { key: handed.key, activation: handed.activation }
+    }
+
+    pub(crate) fn hand_out(
+        &mut self,
+        queues: &[&str],
+        jobs_max: u32,
+        with_token: bool,
+    ) -> Vec<HandedOut> {
         let queues = queues
             .iter()
             .filter_map(|queue| self.engine.state().queue_named(&queue_name(queue)))
@@ -112,15 +178,40 @@ impl Check {
         let command = ActivateJobs {
             queues,
             worker: "w".into(),
-            lease_ms: 60_000,
+            lease_ms: LEASE_MS,
             jobs_max,
             bytes_max: u64::MAX,
-            with_token: false,
+            with_token,
         };
         match self.give(Command::ActivateJobs(command)) {
-            Ok(Answer::Activated(handed)) => handed.iter().map(|handed| handed.key).collect(),
+            Ok(Answer::Activated(handed)) => handed,
             other => panic!("activate: {other:?}"),
         }
+    }
+
+    /// Takes back a job that was never sent.
+    pub(crate) fn take_back(&mut self, handed: &HandedOut) -> Result<Answer, Rejection> {
+        self.give(Command::ReturnJob(ReturnJob {
+            token: Token { key: handed.key, activation: handed.activation },
+            turn: handed.turn,
+            scheme_count: handed.scheme_count,
+        }))
+    }
+
+    pub(crate) fn configure(&mut self, queue: &str, settings: QueueSettings) {
+        let queue = queue_name(queue);
+        let command = ConfigureQueue { queue, settings, seed_only: false };
+        self.give(Command::ConfigureQueue(command)).expect("the settings are good");
+    }
+
+    pub(crate) fn limit(&mut self, name: &str, settings: LimitSettings) {
+        let command = ConfigureLimit { tenant: "default".into(), name: name.into(), settings };
+        self.give(Command::ConfigureLimit(command)).expect("the settings are good");
+    }
+
+    pub(crate) fn pause(&mut self, queue: &str, paused: bool) {
+        let command = PauseQueue { queue: queue_name(queue), paused };
+        self.give(Command::PauseQueue(command)).expect("the queue exists");
     }
 
     pub(crate) fn complete(&mut self, key: JobKey) -> Result<Answer, Rejection> {
@@ -132,25 +223,11 @@ impl Check {
     }
 
     pub(crate) fn fail(&mut self, key: JobKey) -> Result<Answer, Rejection> {
-        self.give(Command::FailJob(FailJob {
-            lease: Lease { key, activation: None },
-            message: "it broke".into(),
-            retries: None,
-            backoff_ms: None,
-            progressed: false,
-            permanent: false,
-        }))
+        self.give(Command::FailJob(failure(key)))
     }
 
-    /// The same history replayed into a new engine.
-    pub(crate) fn replayed(&self) -> Engine {
-        let mut engine = Engine::new(PartitionId::FIRST, Bounds::default());
-        let mut shelf = Shelf::default();
-        for (now_ms, bytes) in &self.shelf.log {
-            let event = decode_event(&mut Decoder::new(bytes), &mut shelf).expect("own encoding");
-            engine.replay(*now_ms, &event);
-        }
-        engine
+    pub(crate) fn cancel(&mut self, key: JobKey, force: bool) -> Result<Answer, Rejection> {
+        self.give(Command::CancelJob(CancelJob { key, force, reason: "not wanted".into() }))
     }
 }
 
@@ -177,19 +254,24 @@ pub(crate) fn job_with(queue: &str, group: &str, options: JobOptions) -> CreateJ
     CreateJob { options: Some(Box::new(options)), ..job(queue, group, 0) }
 }
 
-/// The version byte is the frame's, not the event's.
-const _: () = assert!(VERSION == 1);
+/// A failure of the tokenless kind that says nothing special.
+pub(crate) fn failure(key: JobKey) -> FailJob {
+    FailJob {
+        lease: Lease { key, activation: None },
+        message: "it broke".into(),
+        retries: None,
+        backoff_ms: None,
+        progressed: false,
+        permanent: false,
+    }
+}
 
-#[test]
-fn groups_take_turns() {
-    let mut check = Check::new();
-    let named: Vec<_> = ["a", "a", "a", "b", "c", "c"]
-        .iter()
-        .map(|group| (check.create(job("q", group, 0)), *group))
-        .collect();
-    let order: Vec<&str> = std::iter::from_fn(|| check.take("q"))
-        .map(|key| named.iter().find(|(other, _)| *other == key).unwrap().1)
-        .collect();
-    assert_eq!(order, ["a", "b", "c", "a", "c", "a"]);
-    let _ = check.replayed();
+/// A limit of so many active jobs.
+pub(crate) fn active_max(max: u32) -> LimitSettings {
+    LimitSettings { active_max: Some(max), rate: None }
+}
+
+/// A limit of so many hand-outs in a window.
+pub(crate) fn rate(max: u32, window_ms: u64) -> LimitSettings {
+    LimitSettings { active_max: None, rate: Some(RateWindow { max, window_ms }) }
 }

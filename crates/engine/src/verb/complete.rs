@@ -23,13 +23,10 @@ pub(super) fn decide<S: Sink>(
 
     // Cannot fail from here.
     let job = step.state.job(slot);
-    let cancelled = job.cancel_asked()
-        && job.cancel_policy() != CancelPolicy::CooperativeCompletionCounts;
-    let result = if command.result.is_empty() {
-        Payload::EMPTY
-    } else {
-        step.sink.keep(&command.result)
-    };
+    let cancelled =
+        job.cancel_asked() && job.cancel_policy() != CancelPolicy::CooperativeCompletionCounts;
+    let result =
+        if command.result.is_empty() { Payload::EMPTY } else { step.sink.keep(&command.result) };
     step.put_documents(&command.documents);
     step.emit(&Event::JobEnded {
         key: command.lease.key,

@@ -43,7 +43,7 @@ pub(super) fn decide<S: Sink>(
         room(Bound::JobTypes, step.state.types.len(), step.bounds.job_types_max)?;
     }
     if let Some(options) = &command.options {
-        check_options(step, options)?;
+        check_options(step, command, options)?;
         if let Some(answer) = check_memory(step, queue, command, options)? {
             return Ok(answer);
         }
@@ -67,11 +67,8 @@ pub(super) fn decide<S: Sink>(
         let of_rate = LimitSettings { active_max: None, rate: settings.key_rate };
         rate = step.make_limit(tenant, &options.rate_key, of_rate);
     }
-    let payload = if command.payload.is_empty() {
-        Payload::EMPTY
-    } else {
-        step.sink.keep(&command.payload)
-    };
+    let payload =
+        if command.payload.is_empty() { Payload::EMPTY } else { step.sink.keep(&command.payload) };
     let key = step.next_key();
     step.emit(&Event::JobCreated(JobCreated {
         key,
@@ -89,7 +86,11 @@ pub(super) fn decide<S: Sink>(
     Ok(Answer::Created { key, existing: false })
 }
 
-fn check_options<S: Sink>(step: &Step<'_, S>, options: &JobOptions) -> Result<(), Rejection> {
+fn check_options<S: Sink>(
+    step: &Step<'_, S>,
+    command: &CreateJob,
+    options: &JobOptions,
+) -> Result<(), Rejection> {
     at_most(Bound::HeaderBytes, options.headers.len(), step.bounds.header_bytes_max)?;
     step.optional_name("unique key", &options.unique_key)?;
     step.optional_name("request id", &options.request_id)?;
@@ -102,11 +103,19 @@ fn check_options<S: Sink>(step: &Step<'_, S>, options: &JobOptions) -> Result<()
     {
         step.positive("deadline", after_ms)?;
     }
-    if !options.concurrency_key.is_empty() || !options.rate_key.is_empty() {
-        // Two keys may be made by one job.
-        room(Bound::LimitKeys, step.state.limits.len() + 1, step.bounds.limit_keys_max)?;
+    let tenant = &*command.queue.tenant;
+    let is_new = |key: &&&str| {
+        !key.is_empty()
+            && !step.state.limit_names.contains_key(&(tenant, **key) as &dyn PairName)
+    };
+    // Two keys may be made by one job.
+    match [&*options.concurrency_key, &*options.rate_key].iter().filter(is_new).count() {
+        0 => Ok(()),
+        new => {
+            let present = step.state.limits.len() + new - 1;
+            room(Bound::LimitKeys, present, step.bounds.limit_keys_max)
+        }
     }
-    Ok(())
 }
 
 /// What an earlier create means for this one.
@@ -165,7 +174,13 @@ impl<S: Sink> Step<'_, S> {
                 merged.active_max = merged.active_max.or(settings.active_max);
                 merged.rate = merged.rate.or(settings.rate);
                 let implied = true;
-                self.emit(&Event::LimitConfigured { limit, tenant, name, settings: merged, implied });
+                self.emit(&Event::LimitConfigured {
+                    limit,
+                    tenant,
+                    name,
+                    settings: merged,
+                    implied,
+                });
             }
             return Some(limit);
         }

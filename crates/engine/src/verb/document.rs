@@ -41,8 +41,16 @@ impl<S: Sink> Step<'_, S> {
                 return Err(Rejection::DocumentVersion { index, actual });
             }
         }
-        let present = self.state.documents.len() + writes.len() - 1;
-        room(Bound::Documents, present, self.bounds.documents_max)
+        let is_new = |write: &&DocumentWrite| {
+            write.bytes.is_some() && self.state.documents.get(&name(write)).is_none()
+        };
+        match writes.iter().filter(is_new).count() {
+            0 => Ok(()),
+            new => {
+                let present = self.state.documents.len() + new - 1;
+                room(Bound::Documents, present, self.bounds.documents_max)
+            }
+        }
     }
 
     /// Writes documents that were checked; returns their new versions.
@@ -67,9 +75,5 @@ impl<S: Sink> Step<'_, S> {
 }
 
 fn name(write: &DocumentWrite) -> DocumentName {
-    DocumentName {
-        tenant: write.tenant.clone(),
-        kind: write.kind.clone(),
-        id: write.id.clone(),
-    }
+    DocumentName { tenant: write.tenant.clone(), kind: write.kind.clone(), id: write.id.clone() }
 }

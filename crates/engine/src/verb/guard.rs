@@ -20,7 +20,8 @@ impl<S: Sink> Step<'_, S> {
             return Ok(slot);
         }
         // A worker whose lease is over hears that, and not what has become of the job since.
-        let from_worker = matches!(verb, Verb::Fail | Verb::Release | Verb::ExtendLease);
+        let from_worker =
+            matches!(verb, Verb::Fail | Verb::Release | Verb::ExtendLease | Verb::Report);
         if from_worker && job.state == JobState::Ready && job.activation > 0 {
             return Err(Rejection::LeaseEnded { key });
         }

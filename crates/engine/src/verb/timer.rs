@@ -73,6 +73,10 @@ fn deadline_passed<S: Sink>(
     };
     match (kind, outcome) {
         (_, DeadlineOutcome::Alert) => step.emit(&Event::JobAlerted { key, deadline: kind }),
+        // Once cancel was asked, any end is that of a cancelled job.
+        (DeadlineKind::Lease | DeadlineKind::Attempt | DeadlineKind::Total, _) if cancel_asked => {
+            step.end(slot, Outcome::Cancelled, words);
+        }
         (_, DeadlineOutcome::End) => step.end(slot, Outcome::TimedOut, words),
         // After all of its time there is no other attempt.
         (DeadlineKind::Total, DeadlineOutcome::FailAttempt | DeadlineOutcome::Again) => {
@@ -80,9 +84,6 @@ fn deadline_passed<S: Sink>(
         }
         (_, DeadlineOutcome::FailAttempt) => {
             step.attempt_failed(slot, AttemptFailed::by_deadline(words));
-        }
-        (DeadlineKind::Lease | DeadlineKind::Attempt, DeadlineOutcome::Again) if cancel_asked => {
-            step.end(slot, Outcome::Cancelled, words);
         }
         (DeadlineKind::Lease, DeadlineOutcome::Again) => {
             step.emit(&Event::JobReadied { key, cause: ReadyCause::LeaseEnded });

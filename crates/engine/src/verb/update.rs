@@ -35,8 +35,7 @@ pub(super) fn decide<S: Sink>(
     // Cannot fail from here.
     let retries = command.retries.unwrap_or(job.retries);
     let priority = command.priority.unwrap_or_else(|| step.state.priority(slot));
-    let deadline_ms =
-        command.lease_ms.map(|lease_ms| step.context.now_ms.saturating_add(lease_ms));
+    let deadline_ms = command.lease_ms.map(|lease_ms| step.context.now_ms.saturating_add(lease_ms));
     step.emit(&Event::JobUpdated { key, retries, priority, deadline_ms });
     Ok(Answer::Done)
 }

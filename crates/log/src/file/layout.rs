@@ -163,7 +163,7 @@ pub(crate) const SEGMENT_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
 
 impl Place {
     pub(crate) fn position(self) -> Position {
-        Position::from_raw(self.segment << POSITION_BLOCK_BITS | self.offset / BLOCK)
+        Position::from_raw((self.segment << POSITION_BLOCK_BITS) | (self.offset / BLOCK))
     }
 
     pub(crate) fn of(position: Position) -> Self {

@@ -94,7 +94,7 @@ impl Marks {
                 Err(fault) => fault.check_version(&path)?,
             }
         }
-        let newest = newest.ok_or_else(|| Damage {
+        let newest = newest.ok_or(Damage {
             file: path,
             offset: 0,
             lsn: 0,

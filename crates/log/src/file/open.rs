@@ -114,8 +114,8 @@ pub(crate) fn create(
 }
 
 pub(crate) fn check_segment_bytes(segment_bytes: u64) -> Result<(), LogError> {
-    if segment_bytes % BLOCK != 0 || segment_bytes < 2 * BLOCK || segment_bytes > SEGMENT_BYTES_MAX
-    {
+    let in_range = (2 * BLOCK..=SEGMENT_BYTES_MAX).contains(&segment_bytes);
+    if !in_range || !segment_bytes.is_multiple_of(BLOCK) {
         return Err(LogError::InvalidOption(
             "a segment is a multiple of 4096 bytes, from 8 KiB to 4 GiB",
         ));

@@ -120,10 +120,10 @@ pub(crate) fn survey(
             break;
         }
     }
-    search_behind_end(fs, dir, names, mark, &mut survey)?;
     if survey.damage.is_none() {
         survey.damage = started.damage(dir, mark, &survey);
     }
+    search_behind_end(fs, dir, names, mark, &mut survey)?;
     Ok(survey)
 }
 

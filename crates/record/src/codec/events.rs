@@ -292,11 +292,9 @@ pub fn decode_event<'a>(
             code: from.str()?,
             message: from.str()?,
         },
-        tag::INCIDENT_RESOLVED => Event::IncidentResolved {
-            key: key(from)?,
-            retries: from.i32()?,
-            attempt: from.u32()?,
-        },
+        tag::INCIDENT_RESOLVED => {
+            Event::IncidentResolved { key: key(from)?, retries: from.i32()?, attempt: from.u32()? }
+        }
         tag::CANCEL_ASKED => Event::CancelAsked { key: key(from)?, reason: from.str()? },
         tag::JOB_UPDATED => Event::JobUpdated {
             key: key(from)?,
@@ -327,11 +325,9 @@ pub fn decode_event<'a>(
             version: from.u64()?,
             bytes: payloads.keep(from.bytes()?),
         },
-        tag::DOCUMENT_DELETED => Event::DocumentDeleted {
-            tenant: from.str()?,
-            kind: from.str()?,
-            id: from.str()?,
-        },
+        tag::DOCUMENT_DELETED => {
+            Event::DocumentDeleted { tenant: from.str()?, kind: from.str()?, id: from.str()? }
+        }
         tag => return Err(DecodeError::UnknownTag { field: "event", tag }),
     })
 }
@@ -386,9 +382,7 @@ fn encode_limit(out: &mut Encoder<'_>, limit: Option<LimitId>) {
 fn decode_limit(from: &mut Decoder<'_>) -> Result<Option<LimitId>, DecodeError> {
     match from.u64()?.checked_sub(1) {
         None => Ok(None),
-        Some(id) => {
-            Ok(Some(LimitId(u32::try_from(id).map_err(|_| DecodeError::NumberTooLarge)?)))
-        }
+        Some(id) => Ok(Some(LimitId(u32::try_from(id).map_err(|_| DecodeError::NumberTooLarge)?))),
     }
 }
 

@@ -8,20 +8,29 @@ import { serve } from './load.mjs';
 
 const TASK = 'bench';
 const quiet = new Logger(() => () => {});
+const fatal = (error) => setImmediate(() => { throw error; });
 const url = (server) => `postgres://postgres@127.0.0.1:${server.port}/postgres`;
+
+function poolOf(server, max) {
+  const pool = new pg.Pool({ connectionString: url(server), max });
+  pool.on('error', fatal);
+  pool.on('connect', (client) => client.on('error', fatal));
+  return pool;
+}
 
 export const CREATE_BATCH_MAX = 256;
 export const ENQUEUE_BATCH = 1024;
 
 export async function prepare(server) {
-  const utils = await makeWorkerUtils({ connectionString: url(server), logger: quiet });
+  const pool = poolOf(server, 1);
+  const utils = await makeWorkerUtils({ pgPool: pool, logger: quiet });
   await utils.migrate();
   await utils.release();
+  await pool.end();
 }
 
 export async function producer(server) {
-  const pool = new pg.Pool({ connectionString: url(server), max: 4 });
-  const utils = await makeWorkerUtils({ pgPool: pool, logger: quiet });
+  const utils = await makeWorkerUtils({ pgPool: poolOf(server, 4), logger: quiet });
   return (payloads) =>
     utils.addJobs(payloads.map((p) => ({ identifier: TASK, payload: { p }, maxAttempts: 1 })));
 }
@@ -34,7 +43,7 @@ export async function worker(server, inFlight, on) {
   });
   const concurrency = Number(process.env.BENCH_CONCURRENCY ?? 24);
   await run({
-    pgPool: new pg.Pool({ connectionString: url(server), max: 8 }),
+    pgPool: poolOf(server, 8),
     logger: quiet,
     noHandleSignals: true,
     taskList: {

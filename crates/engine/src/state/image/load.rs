@@ -118,18 +118,19 @@ impl State {
                 bay.place = BayPlace::Awake;
             }
             let (place, concurrency, rate) = (bay.place, bay.concurrency, bay.rate);
+            let queue = self.bay_queue(number);
             match place {
                 BayPlace::Empty => {}
                 BayPlace::Parked(gate) => {
                     let id = if gate == Gate::Concurrency { concurrency } else { rate };
                     if let Some(id) = id {
-                        self.limit_mut(id).gate_mut(gate).parked.insert((stamp, number));
+                        self.limit_mut(id).gate_mut(gate).line(queue).parked.insert((stamp, number));
                     }
                 }
                 BayPlace::Awake => {
                     for (id, gate) in [(concurrency, Gate::Concurrency), (rate, Gate::Rate)] {
                         if let Some(id) = id {
-                            self.limit_mut(id).gate_mut(gate).awake.insert((stamp, number));
+                            self.limit_mut(id).gate_mut(gate).line(queue).awake.insert((stamp, number));
                         }
                     }
                     self.load_awake(number);
@@ -233,7 +234,12 @@ impl State {
         Ok(())
     }
 
-    fn load_bay(&mut self, from: &mut Decoder<'_>, rest: &[u8], hash: u64) -> Result<(), LoadError> {
+    fn load_bay(
+        &mut self,
+        from: &mut Decoder<'_>,
+        rest: &[u8],
+        hash: u64,
+    ) -> Result<(), LoadError> {
         let (queue, rest) = number(rest)?;
         let (concurrency, rest) = number(rest)?;
         let (rate, name) = number(rest)?;
@@ -263,11 +269,8 @@ impl State {
         hash: u64,
     ) -> Result<(), LoadError> {
         let (queue, key) = number(rest)?;
-        let hold = Hold {
-            holder: JobKey::from_raw(from.u64()?),
-            until_ms: from.u64()?,
-            image_hash: hash,
-        };
+        let hold =
+            Hold { holder: JobKey::from_raw(from.u64()?), until_ms: from.u64()?, image_hash: hash };
         self.unique_keys.load((QueueId(queue), text(key)?.into()), hold);
         Ok(())
     }
@@ -278,11 +281,8 @@ impl State {
         rest: &[u8],
         hash: u64,
     ) -> Result<(), LoadError> {
-        let remembered = Remembered {
-            key: JobKey::from_raw(from.u64()?),
-            at_ms: from.u64()?,
-            image_hash: hash,
-        };
+        let remembered =
+            Remembered { key: JobKey::from_raw(from.u64()?), at_ms: from.u64()?, image_hash: hash };
         self.requests.load(text(rest)?, remembered);
         Ok(())
     }
@@ -425,6 +425,7 @@ fn load_extra(from: &mut Decoder<'_>) -> Result<Extra, LoadError> {
     }
     extra.attempt_due_ms = from.u64()?;
     extra.attempt_started_ms = from.u64()?;
+    extra.activated_ms = from.u64()?;
     extra.percent = from.u8()?;
     extra.note = from.str()?.into();
     for _ in 0..from.u64()? {

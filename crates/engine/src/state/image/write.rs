@@ -293,6 +293,7 @@ impl State {
         }
         out.u64(extra.attempt_due_ms);
         out.u64(extra.attempt_started_ms);
+        out.u64(extra.activated_ms);
         out.u8(extra.percent);
         out.str(&extra.note);
         out.u64(u64::try_from(extra.log.len()).expect("a length fits 64 bits"));

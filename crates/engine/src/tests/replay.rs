@@ -1,0 +1,203 @@
+//! Replay equality: a random history, and at every step the state rebuilt from the log, from the
+//! newest checkpoint with the log's tail, and by restarts in the middle, compared in all of it.
+//!
+//! The model is Zeebe's `ReplayStateRandomizedPropertyTest`. `WINDLASS_SEEDS=10000` runs more.
+
+use windlass_record::id::PartitionId;
+
+use super::digest::{assert_same, digest};
+use super::random::{World, seeds, small_bounds};
+use super::store::{Store, Writing, replay};
+use crate::Engine;
+use crate::verb::check::{Check, Shelf};
+
+/// A checkpoint that is being written.
+struct Pending {
+    /// How much of the log it covers.
+    logged: usize,
+    /// The state at the freeze.
+    digest: Vec<String>,
+}
+
+/// Follows a history from somewhere in it, as a standby does.
+struct Follower {
+    engine: Engine,
+    shelf: Shelf,
+    logged: usize,
+}
+
+impl Follower {
+    fn from_the_log() -> Follower {
+        let engine = Engine::new(PartitionId::FIRST, small_bounds());
+        Follower { engine, shelf: Shelf::default(), logged: 0 }
+    }
+
+    fn from_a_checkpoint(store: &Store, logged: usize) -> Follower {
+        let mut shelf = Shelf::default();
+        let engine = store.load(small_bounds(), &mut shelf);
+        Follower { engine, shelf, logged }
+    }
+
+    /// Applies what was logged since, and compares everything.
+    fn compare(&mut self, what: &str, check: &Check) {
+        let tail = check.shelf.log.get(self.logged..).expect("the log only grows");
+        replay(&mut self.engine, &mut self.shelf, tail);
+        self.logged = check.shelf.log.len();
+        for payload in std::mem::take(&mut self.engine.effects().freed) {
+            self.shelf.free(payload);
+        }
+        if let Err(violation) = crate::invariant::check(self.engine.state()) {
+            panic!("{what}: {violation}");
+        }
+        let theirs = digest(self.engine.state(), &self.shelf);
+        assert_same(what, &live(check), &theirs);
+    }
+}
+
+fn live(check: &Check) -> Vec<String> {
+    digest(check.engine.state(), &check.shelf)
+}
+
+struct Run {
+    check: Check,
+    world: World,
+    store: Store,
+    pending: Option<Pending>,
+    /// How much of the log the newest whole checkpoint covers.
+    covered: usize,
+    from_log: Follower,
+    from_checkpoint: Option<Follower>,
+}
+
+impl Run {
+    fn new(seed: u64) -> Run {
+        Run {
+            check: Check::with_bounds(small_bounds()),
+            world: World::new(seed),
+            store: Store::default(),
+            pending: None,
+            covered: 0,
+            from_log: Follower::from_the_log(),
+            from_checkpoint: None,
+        }
+    }
+
+    fn step(&mut self) {
+        self.world.step(&mut self.check);
+        self.check.check_invariants();
+        self.write_some();
+        for payload in std::mem::take(&mut self.check.engine.effects().freed) {
+            self.check.shelf.free(payload);
+        }
+        self.from_log.compare("a follower of the log", &self.check);
+        if let Some(follower) = &mut self.from_checkpoint {
+            follower.compare("a follower from a checkpoint", &self.check);
+        }
+    }
+
+    /// Freezes, or goes on with the checkpoint that is being written.
+    fn write_some(&mut self) {
+        let Check { engine, shelf, .. } = &mut self.check;
+        let mut sink = Writing { store: &mut self.store, shelf };
+        let Some(pending) = &self.pending else {
+            if self.world.random.one_in(12) {
+                let digest = digest(engine.state(), shelf);
+                engine.freeze(&mut sink);
+                self.pending = Some(Pending { logged: shelf.log.len(), digest });
+            }
+            return;
+        };
+        engine.write_early_images(&mut sink);
+        if self.world.random.one_in(2) {
+            return;
+        }
+        let jobs_max = 1 + self.world.random.below(6) as usize;
+        if !engine.write_frozen(jobs_max, &mut sink) {
+            return;
+        }
+        self.store.commit();
+        assert_eq!(self.store.checksum(), engine.checksum(), "the checksum of the checkpoint");
+        let follower = Follower::from_a_checkpoint(&self.store, pending.logged);
+        assert_eq!(follower.engine.checksum(), engine.checksum(), "the checksum of a load");
+        let loaded = digest(follower.engine.state(), &follower.shelf);
+        assert_same("a load and the state at the freeze", &pending.digest, &loaded);
+        self.covered = pending.logged;
+        self.from_checkpoint = Some(follower);
+        self.pending = None;
+    }
+
+    /// The process is killed: what is left is the newest whole checkpoint and the log.
+    fn restart(&mut self) {
+        self.store.abandon();
+        self.pending = None;
+        let mut engine = self.store.load(small_bounds(), &mut self.check.shelf);
+        let tail = self.check.shelf.log.get(self.covered..).expect("the log only grows").to_vec();
+        replay(&mut engine, &mut self.check.shelf, &tail);
+        let before = live(&self.check);
+        self.check.engine = engine;
+        assert_same("a restart", &before, &live(&self.check));
+        for payload in std::mem::take(&mut self.check.engine.effects().freed) {
+            self.check.shelf.free(payload);
+        }
+    }
+}
+
+#[test]
+fn every_step_of_a_random_history_is_rebuilt_exactly() {
+    seeds("every_step_of_a_random_history", 60, |seed| {
+        let mut run = Run::new(seed);
+        for _ in 0..250 {
+            run.step();
+            if run.world.random.one_in(60) {
+                run.restart();
+            }
+        }
+    });
+}
+
+/// Everything ends: no payload, key, lane or limit is left behind, neither in the state nor in the
+/// store.
+#[test]
+fn nothing_is_left_behind() {
+    seeds("nothing_is_left_behind", 20, |seed| {
+        let mut run = Run::new(seed);
+        for _ in 0..150 {
+            run.step();
+        }
+        let keys: Vec<_> = run.check.engine.state().jobs().iter().map(|(_, job)| job.key).collect();
+        for key in keys {
+            run.check.cancel(key, true).expect("any live job can be cancelled by force");
+        }
+        run.check.pass(200_000);
+        while run.pending.is_some() {
+            run.step_checkpoint();
+        }
+        run.take_checkpoint();
+        let state = run.check.engine.state();
+        assert_eq!(state.jobs().live(), 0);
+        assert_eq!(state.types.len(), 0);
+        assert_eq!(state.workers.len(), 0);
+        assert_eq!(state.incidents.len(), 0);
+        assert!(state.limits.values().all(|limit| !limit.implied), "implied keys are forgotten");
+        assert!(state.groups.live() <= small_bounds().idle_groups_max);
+        assert_eq!(run.store.payloads(), state.documents.len(), "but for those of documents");
+    });
+}
+
+impl Run {
+    fn step_checkpoint(&mut self) {
+        self.write_some();
+        for payload in std::mem::take(&mut self.check.engine.effects().freed) {
+            self.check.shelf.free(payload);
+        }
+    }
+
+    fn take_checkpoint(&mut self) {
+        while self.pending.is_none() {
+            self.step_checkpoint();
+        }
+        while self.pending.is_some() {
+            self.step_checkpoint();
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Questions: each answered once all that the answer saw is durable.
+
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+use windlass_partition::request::{
+    JobFilter, JobView, Query, QueryAnswer, QueueView, Request, StatusView, WhyView,
+};
+use windlass_record::id::JobKey;
+
+use crate::error::GatewayError;
+use crate::gateway::Gateway;
+
+/// Which document.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct DocumentName {
+    /// The wall of security.
+    pub tenant: Box<str>,
+    /// Its kind.
+    pub kind: Box<str>,
+    /// Its id.
+    pub id: Box<str>,
+}
+
+/// A page of ids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DocumentPage {
+    /// Ids and versions in order.
+    pub documents: Vec<(Box<str>, u64)>,
+    /// Whether there are more.
+    pub more: bool,
+}
+
+/// Which documents to list.
+#[derive(Clone, Debug)]
+pub struct DocumentFilter {
+    /// The wall of security.
+    pub tenant: Box<str>,
+    /// Their kind.
+    pub kind: Box<str>,
+    /// Ids after this one.
+    pub after: Box<str>,
+    /// At most this many.
+    pub limit: usize,
+}
+
+const MISMATCH: &str = "the partition answers a question with its own kind of answer";
+
+impl Gateway {
+    /// Asks the partition.
+    pub async fn query(&self, query: Query) -> Result<QueryAnswer, GatewayError> {
+        let (sender, answer) = oneshot::channel();
+        let reply = Box::new(move |answer| {
+            // A caller that is gone does not want to know.
+            let _gone = sender.send(answer);
+        });
+        self.shared.submit(Request::Query(query, reply))?;
+        let answer = answer.await.map_err(|_| GatewayError::Stopped)?;
+        answer.map_err(GatewayError::from)
+    }
+
+    /// One job, live or recently finished.
+    pub async fn job(&self, key: JobKey) -> Result<Option<Box<JobView>>, GatewayError> {
+        let QueryAnswer::Job(view) = self.query(Query::Job(key)).await? else {
+            unreachable!("{MISMATCH}")
+        };
+        Ok(view)
+    }
+
+    /// A page of jobs, and where the next begins; 0 is "no more".
+    pub async fn jobs(&self, filter: JobFilter) -> Result<(Vec<JobView>, u64), GatewayError> {
+        let QueryAnswer::Jobs(jobs, next) = self.query(Query::Jobs(filter)).await? else {
+            unreachable!("{MISMATCH}")
+        };
+        Ok((jobs, next))
+    }
+
+    /// Where a job is and why it is not running.
+    pub async fn why(&self, key: JobKey) -> Result<Option<Box<WhyView>>, GatewayError> {
+        let QueryAnswer::Why(view) = self.query(Query::Why(key)).await? else {
+            unreachable!("{MISMATCH}")
+        };
+        Ok(view)
+    }
+
+    /// The queues of a tenant, or all.
+    pub async fn queues(&self, tenant: Option<Box<str>>) -> Result<Vec<QueueView>, GatewayError> {
+        let QueryAnswer::Queues(queues) = self.query(Query::Queues(tenant)).await? else {
+            unreachable!("{MISMATCH}")
+        };
+        Ok(queues)
+    }
+
+    /// A document's version and bytes.
+    pub async fn document(
+        &self,
+        name: DocumentName,
+    ) -> Result<Option<(u64, Arc<[u8]>)>, GatewayError> {
+        let DocumentName { tenant, kind, id } = name;
+        let query = Query::Document { tenant, kind, id };
+        let QueryAnswer::Document(document) = self.query(query).await? else {
+            unreachable!("{MISMATCH}")
+        };
+        Ok(document)
+    }
+
+    /// A page of documents, without their bytes.
+    pub async fn documents(&self, filter: DocumentFilter) -> Result<DocumentPage, GatewayError> {
+        let DocumentFilter { tenant, kind, after, limit } = filter;
+        let query = Query::Documents { tenant, kind, after, limit };
+        let QueryAnswer::Documents(documents, more) = self.query(query).await? else {
+            unreachable!("{MISMATCH}")
+        };
+        Ok(DocumentPage { documents, more })
+    }
+
+    /// The partition itself.
+    pub async fn status(&self) -> Result<Box<StatusView>, GatewayError> {
+        let QueryAnswer::Status(status) = self.query(Query::Status).await? else {
+            unreachable!("{MISMATCH}")
+        };
+        Ok(status)
+    }
+}

@@ -1,0 +1,171 @@
+//! A checkpoint under way: images are collected on the loop a bounded number at a time and written
+//! by a thread of their own, once the log is durable up to the freeze.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender};
+use windlass_checkpoint::{Checkpoint, Entry, Stamp};
+use windlass_engine::ImageSink;
+use windlass_engine::state::image::IMAGE_VERSION;
+use windlass_log::{Log, Position};
+use windlass_record::id::Payload;
+
+use crate::payload::PayloadStore;
+
+/// Images since a freeze.
+pub(crate) struct Images {
+    /// The number of this checkpoint, from 1.
+    pub(crate) number: u32,
+    /// The newest record that the images hold.
+    pub(crate) lsn: u64,
+    pub(crate) time_ms: u64,
+    /// Keys and values, one after the other.
+    bytes: Vec<u8>,
+    entries: Vec<ImageEntry>,
+}
+
+#[derive(Clone)]
+struct ImageEntry {
+    key_at: usize,
+    value_at: usize,
+    end: usize,
+    value: ImageValue,
+}
+
+#[derive(Clone)]
+enum ImageValue {
+    /// In `bytes`.
+    Inline,
+    Shared(Arc<[u8]>),
+    Deleted,
+}
+
+impl Images {
+    pub(crate) fn new(number: u32, lsn: u64, time_ms: u64) -> Images {
+        Images { number, lsn, time_ms, bytes: Vec::new(), entries: Vec::new() }
+    }
+
+    /// Where the engine puts images.
+    pub(crate) fn sink<'a>(&'a mut self, payloads: &'a mut PayloadStore) -> impl ImageSink + 'a {
+        Collector { images: self, payloads }
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn key(&self, entry: &ImageEntry) -> &[u8] {
+        self.bytes.get(entry.key_at..entry.value_at).expect("entries lie within the bytes")
+    }
+
+    fn push(&mut self, key: &[u8], inline: &[u8], value: ImageValue) {
+        let key_at = self.bytes.len();
+        self.bytes.extend_from_slice(key);
+        let value_at = self.bytes.len();
+        self.bytes.extend_from_slice(inline);
+        self.entries.push(ImageEntry { key_at, value_at, end: self.bytes.len(), value });
+    }
+
+    fn sort(&mut self) {
+        let mut entries = std::mem::take(&mut self.entries);
+        entries.sort_by(|a, b| self.key(a).cmp(self.key(b)));
+        // A key may have been deleted and written again between two freezes: the last one counts.
+        entries.reverse();
+        entries.dedup_by(|a, b| self.key(a) == self.key(b));
+        entries.reverse();
+        self.entries = entries;
+    }
+
+    /// Writes them.
+    pub(crate) fn write(
+        &mut self,
+        checkpoint: &dyn Checkpoint,
+        position: u64,
+        checksum: u64,
+    ) -> windlass_checkpoint::Result<()> {
+        self.sort();
+        let stamp = Stamp {
+            lsn: self.lsn,
+            position,
+            time_ms: self.time_ms,
+            checksum,
+            format: u32::from(IMAGE_VERSION),
+            meta: Vec::new(),
+        };
+        let mut entries = self.entries.iter().map(|entry| {
+            let key = self.key(entry);
+            Ok(match &entry.value {
+                ImageValue::Inline => {
+                    let value = self.bytes.get(entry.value_at..entry.end);
+                    Entry::put(key, value.expect("entries lie within the bytes"))
+                }
+                ImageValue::Shared(bytes) => Entry::put(key, &**bytes),
+                ImageValue::Deleted => Entry::delete(key),
+            })
+        });
+        checkpoint.write(&mut entries, &stamp)
+    }
+}
+
+struct Collector<'a> {
+    images: &'a mut Images,
+    payloads: &'a mut PayloadStore,
+}
+
+impl ImageSink for Collector<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) {
+        self.images.push(key, value, ImageValue::Inline);
+    }
+
+    fn put_payload(&mut self, key: &[u8], payload: Payload) {
+        let bytes = self.payloads.save(payload, key, self.images.number);
+        self.images.push(key, &[], ImageValue::Shared(bytes));
+    }
+
+    fn delete(&mut self, key: &[u8]) {
+        self.images.push(key, &[], ImageValue::Deleted);
+    }
+}
+
+/// A checkpoint for the writer thread.
+pub(crate) struct Order {
+    pub(crate) images: Images,
+    pub(crate) position: Option<Position>,
+    pub(crate) checksum: u64,
+}
+
+/// A checkpoint was written.
+pub(crate) struct Written {
+    pub(crate) number: u32,
+    pub(crate) lsn: u64,
+}
+
+/// The writer thread: writes checkpoints one after the other and trims the log behind them. A
+/// failed write is tried again: its images are only here.
+pub(crate) fn write_checkpoints(
+    orders: &Receiver<Order>,
+    written: &Sender<Written>,
+    checkpoint: &dyn Checkpoint,
+    log: &dyn Log,
+) {
+    const RETRY_AFTER: Duration = Duration::from_millis(500);
+    while let Ok(mut order) = orders.recv() {
+        let position = order.position.map_or(0, Position::to_raw);
+        while let Err(error) = order.images.write(checkpoint, position, order.checksum) {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "failed to write a checkpoint, trying again"
+            );
+            std::thread::sleep(RETRY_AFTER);
+        }
+        if let Err(error) = log.trim(order.images.lsn) {
+            tracing::warn!(error = &error as &dyn std::error::Error, "failed to trim the log");
+        }
+        let done = Written { number: order.images.number, lsn: order.images.lsn };
+        if written.send(done).is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,578 @@
+//! Turns requests into records and answers. No thread, no clock, no disk: `run` drives it on a
+//! thread of its own, the simulator drives it step by step.
+//!
+//! One **round**: [`Core::begin`] with the time, any number of [`Core::handle`], then
+//! [`Core::settle`], which fires timers and serves those who wait. [`Core::take`] closes the batch:
+//! its records go to the log, and its deliveries may leave when the records are durable.
+
+use std::sync::Arc;
+
+use windlass_engine::{Answer as Decided, Context, Engine, HandedOut, Sink};
+use windlass_log::{Batch, BatchBuilder, Tail};
+use windlass_record::bound::Bound;
+use windlass_record::codec::{self, Encoder, encode_event};
+use windlass_record::command::{self, ActivateJobs, Command, ReturnJob};
+use windlass_record::event::Event;
+use windlass_record::id::{Payload, QueueId, Token};
+use windlass_record::rejection::Rejection;
+
+use crate::finished::Finished;
+use crate::options::Options;
+use crate::payload::{Bytes, PayloadStore};
+use crate::request::{
+    Answer, Commands, CommandsReply, HandedJob, Poll, PollReply, QueryAnswer, QueryReply, Refused,
+    Request, Stream, StreamSink, Unsent, WaiterId,
+};
+use crate::waiters::{Kind, Waiters};
+
+/// Jobs handed to one waiter before the next has its turn.
+const JOBS_PER_TURN_MAX: u32 = 64;
+/// Timers fired in one round.
+const TIMERS_PER_ROUND_MAX: usize = 1_024;
+/// Payload bytes of one hand-out.
+const HAND_OUT_BYTES_MAX: u64 = 1 << 20;
+/// Places of payloads looked at for eviction in one round.
+const EVICTION_LOOKS_MAX: u32 = 4_096;
+
+/// One partition without its threads.
+pub struct Core {
+    pub(crate) engine: Engine,
+    pub(crate) payloads: PayloadStore,
+    pub(crate) finished: Finished,
+    pub(crate) waiters: Waiters,
+    pub(crate) options: Options,
+    pub(crate) images: Option<crate::checkpoint::Images>,
+    builder: BatchBuilder,
+    tail: Tail,
+    /// Time of the batch's header; its records carry what passed since.
+    batch_ms: Option<u64>,
+    now_ms: u64,
+    deliveries: Vec<Delivery>,
+    served: Vec<QueueId>,
+    freed: Vec<Payload>,
+    /// Why creates are refused now.
+    pub(crate) refusing: Option<Rejection>,
+    decided: u64,
+}
+
+/// Something that leaves when its batch is durable.
+pub(crate) struct Delivery {
+    pub(crate) action: Action,
+    /// Payloads that must be read from the store first.
+    pub(crate) missing: Vec<Missing>,
+}
+
+/// Where a payload goes that must be read first.
+pub(crate) struct Missing {
+    /// Which job of a hand-out.
+    pub(crate) index: usize,
+    /// Its key in the store.
+    pub(crate) key: Vec<u8>,
+    /// Whether it is the result and not the payload.
+    pub(crate) result: bool,
+}
+
+/// What leaves.
+pub(crate) enum Action {
+    Commands(CommandsReply, Vec<Result<Answer, Refused>>),
+    Query(QueryReply, QueryAnswer),
+    Poll(PollReply, Result<Vec<HandedJob>, Refused>),
+    Jobs(Arc<dyn StreamSink>, Vec<HandedJob>),
+    Stop(Vec<Arc<dyn StreamSink>>, Token),
+}
+
+/// A closed round: records for the log and what leaves when they are durable.
+pub(crate) struct Round {
+    /// `None` when nothing was recorded.
+    pub(crate) batch: Option<Batch>,
+    pub(crate) deliveries: Vec<Delivery>,
+}
+
+impl Core {
+    pub(crate) fn new(
+        engine: Engine,
+        payloads: PayloadStore,
+        finished: Finished,
+        tail: Tail,
+        options: Options,
+    ) -> Core {
+        Core {
+            engine,
+            payloads,
+            finished,
+            waiters: Waiters::default(),
+            options,
+            images: None,
+            builder: BatchBuilder::new(),
+            tail,
+            batch_ms: None,
+            now_ms: 0,
+            deliveries: Vec::new(),
+            served: Vec::new(),
+            freed: Vec::new(),
+            refusing: None,
+            decided: 0,
+        }
+    }
+
+    /// The state machine.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The lsn of the newest record, durable or not.
+    pub fn last_lsn(&self) -> u64 {
+        match self.batch_ms {
+            Some(_) => self.builder.next_lsn() - 1,
+            None => self.tail.last_lsn(),
+        }
+    }
+
+    pub(crate) fn epoch(&self) -> u32 {
+        self.tail.epoch
+    }
+
+    pub(crate) fn partition(&self) -> u16 {
+        self.tail.partition
+    }
+
+    pub(crate) fn now_ms(&self) -> u64 {
+        self.now_ms
+    }
+
+    /// Whether there is anything to take.
+    pub(crate) fn has_round(&self) -> bool {
+        !self.deliveries.is_empty() || self.batch_ms.is_some()
+    }
+
+    /// Bytes of the open batch.
+    pub(crate) fn batch_bytes(&self) -> usize {
+        if self.batch_ms.is_some() { self.builder.len_bytes() } else { 0 }
+    }
+
+    // ── a round ─────────────────────────────────────────────────────────────────────────────
+
+    /// It is `now_ms`; the wall clock may have jumped ahead.
+    pub(crate) fn begin(&mut self, now_ms: u64, jumped_ms: Option<u64>) {
+        debug_assert!(now_ms >= self.now_ms, "engine time never goes back");
+        self.now_ms = now_ms;
+        if let Some(by_ms) = jumped_ms {
+            self.record(|engine, context, sink| engine.move_leases(context, by_ms, sink));
+        }
+    }
+
+    /// The partition came up: live leases end no sooner than its grace.
+    pub(crate) fn open(&mut self, now_ms: u64) {
+        self.now_ms = now_ms;
+        let grace_ms = u64::try_from(self.options.lease_grace.as_millis()).unwrap_or(u64::MAX);
+        let leases_to_ms = now_ms.saturating_add(grace_ms);
+        self.record(|engine, context, sink| engine.open(context, leases_to_ms, sink));
+    }
+
+    /// Takes in a request.
+    pub(crate) fn handle(&mut self, request: Request) {
+        match request {
+            Request::Commands(commands) => self.commands(commands),
+            Request::Query(query, reply) => {
+                let (answer, missing) = self.query(&query);
+                self.deliveries.push(Delivery { action: Action::Query(reply, answer), missing });
+            }
+            Request::Poll(poll) => self.poll(poll),
+            Request::EndPoll(id) => {
+                self.waiters.remove(id);
+            }
+            Request::OpenStream(stream) => self.open_stream(stream),
+            Request::AddCredits(id, credits) => {
+                let queues = self.waiters.add_credits(id, credits);
+                self.served.extend_from_slice(queues);
+            }
+            Request::CloseStream(id) => {
+                self.waiters.remove(id);
+            }
+            Request::Return(unsent) => {
+                for unsent in unsent {
+                    self.take_back(unsent);
+                }
+            }
+        }
+    }
+
+    /// Fires what is due and serves those who wait. True if there is more to do at once.
+    pub(crate) fn settle(&mut self) -> bool {
+        let context = self.context();
+        let mut fired = 0;
+        while fired < TIMERS_PER_ROUND_MAX {
+            let mut did = 0;
+            self.record(|engine, _, sink| did = engine.fire(context, 1, sink));
+            if did == 0 {
+                break;
+            }
+            fired += did;
+        }
+        while let Some(id) = self.waiters.ended(self.now_ms) {
+            if let Some(waiter) = self.waiters.remove(id)
+                && let Kind::Poll { reply, .. } = waiter.kind
+            {
+                self.deliver(Action::Poll(reply, Ok(Vec::new())));
+            }
+        }
+        self.serve();
+        self.payloads.evict(self.options.payload_bytes_max, EVICTION_LOOKS_MAX);
+        fired >= TIMERS_PER_ROUND_MAX
+    }
+
+    /// When there is something to do even if nothing comes in.
+    pub(crate) fn next_due_ms(&self) -> Option<u64> {
+        let timer_ms = self.engine.next_due_ms();
+        match (timer_ms, self.waiters.next_end_ms()) {
+            (Some(timer_ms), Some(poll_ms)) => Some(timer_ms.min(poll_ms)),
+            (timer_ms, poll_ms) => timer_ms.or(poll_ms),
+        }
+    }
+
+    /// Closes the round.
+    pub(crate) fn take(&mut self, recycled: Option<Batch>) -> Round {
+        let deliveries = std::mem::take(&mut self.deliveries);
+        if self.batch_ms.take().is_none() {
+            return Round { batch: None, deliveries };
+        }
+        let fresh = recycled.map_or_else(BatchBuilder::new, BatchBuilder::recycle);
+        let batch = std::mem::replace(&mut self.builder, fresh).finish();
+        self.tail = batch.tail_after();
+        Round { batch: Some(batch), deliveries }
+    }
+
+    /// The partition stops: everybody who waits hears it.
+    pub(crate) fn abandon(&mut self) -> Vec<Delivery> {
+        for waiter in self.waiters.drain() {
+            match waiter.kind {
+                Kind::Poll { reply, .. } => {
+                    self.deliver(Action::Poll(reply, Err(Refused::Stopped)));
+                }
+                Kind::Stream { sink, .. } => sink.end(),
+            }
+        }
+        std::mem::take(&mut self.deliveries)
+    }
+
+    // ── commands ────────────────────────────────────────────────────────────────────────────
+
+    fn commands(&mut self, commands: Commands) {
+        let results = commands.items.iter().map(|command| self.command(command)).collect();
+        self.deliver(Action::Commands(commands.reply, results));
+    }
+
+    fn command(&mut self, command: &Command) -> Result<Answer, Refused> {
+        if let (Some(rejection), true) = (self.refusing, adds_work(command)) {
+            return Err(rejection.into());
+        }
+        Ok(match self.decide(command)? {
+            Decided::Done | Decided::Queue(_) | Decided::Activated(_) => Answer::Done,
+            Decided::Created { key, existing } => Answer::Created { key, existing },
+            Decided::Held { deadline_ms, cancel_asked } => {
+                Answer::Held { deadline_ms, cancel_asked }
+            }
+            Decided::CancelPending => Answer::CancelPending,
+            Decided::Versions(versions) => Answer::Versions(versions),
+        })
+    }
+
+    fn decide(&mut self, command: &Command) -> Result<Decided, Rejection> {
+        let mut decided = Ok(Decided::Done);
+        self.record(|engine, context, sink| decided = engine.decide(command, context, sink));
+        decided
+    }
+
+    /// Runs something that may emit; what it emits becomes one frame.
+    fn record(&mut self, emit: impl FnOnce(&mut Engine, Context, &mut Recorder<'_>)) {
+        let context = self.context();
+        if self.batch_ms.is_none() {
+            self.builder.start(&self.tail, self.now_ms);
+        }
+        let since_ms = self.now_ms - self.batch_ms.unwrap_or(self.now_ms);
+        let (engine, payloads) = (&mut self.engine, &mut self.payloads);
+        let recorded = self.builder.try_frame(|buffer| {
+            buffer.push(codec::VERSION);
+            Encoder::new(buffer).u64(since_ms);
+            let mut recorder = Recorder { payloads, buffer, events: 0 };
+            emit(engine, context, &mut recorder);
+            if recorder.events == 0 { Err(()) } else { Ok(()) }
+        });
+        if recorded.is_ok() {
+            self.batch_ms = self.batch_ms.or(Some(self.now_ms));
+            self.absorb();
+        }
+    }
+
+    fn context(&self) -> Context {
+        // The seed only spreads retries; engine time and epoch make it differ from batch to batch.
+        let seed = self.now_ms.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(self.tail.epoch);
+        Context { now_ms: self.now_ms, seed }
+    }
+
+    /// Carries out what the applied events ask of the shell.
+    fn absorb(&mut self) {
+        self.decided += 1;
+        if let Some(images) = &mut self.images {
+            self.engine.write_early_images(&mut images.sink(&mut self.payloads));
+        }
+        self.engine.take_served(&mut self.served);
+        let effects = self.engine.effects();
+        for payload in effects.freed.drain(..) {
+            self.payloads.free(payload);
+        }
+        let alerts = std::mem::take(&mut effects.alerts);
+        let cancels = std::mem::take(&mut effects.cancels);
+        let mut ended = std::mem::take(&mut effects.ended);
+        for ended in ended.drain(..) {
+            let total_max = self.options.finished_max;
+            self.finished.push(self.engine.state(), ended, total_max, &mut self.freed);
+        }
+        self.engine.effects().ended = ended;
+        for payload in self.freed.drain(..) {
+            self.payloads.free(payload);
+        }
+        for (key, deadline) in alerts {
+            tracing::warn!(job = key.raw(), ?deadline, "a deadline passed");
+        }
+        for key in cancels {
+            let state = self.engine.state();
+            let Some(slot) = state.find(key) else { continue };
+            let token = Token { key, activation: state.job(slot).activation };
+            let sinks =
+                state.worker_name(slot).map(|worker| self.waiters.streams_of(worker));
+            self.deliver(Action::Stop(sinks.unwrap_or_default(), token));
+        }
+    }
+
+    fn deliver(&mut self, action: Action) {
+        self.deliveries.push(Delivery { action, missing: Vec::new() });
+    }
+
+    // ── those who wait ──────────────────────────────────────────────────────────────────────
+
+    fn poll(&mut self, poll: Poll) {
+        if self.waiters.len() >= self.options.waiters_max {
+            let refused = self.too_many_waiters();
+            self.deliver(Action::Poll(poll.reply, Err(refused)));
+            return;
+        }
+        if let Err(rejection) = self.check_wanted(&poll.wanted, poll.jobs_max) {
+            self.deliver(Action::Poll(poll.reply, Err(rejection.into())));
+            return;
+        }
+        let kind = Kind::Poll {
+            jobs_max: poll.jobs_max,
+            bytes_max: poll.bytes_max,
+            reply: poll.reply,
+            ends_ms: self.now_ms.saturating_add(poll.wait_ms),
+        };
+        self.waiters.add(self.engine.state(), poll.id, poll.wanted, kind);
+        if let Some(waiter) = self.waiters.get(poll.id) {
+            self.served.extend_from_slice(&waiter.queues);
+        }
+        if poll.wait_ms == 0 {
+            // It is answered in this round, behind whoever waits already.
+            self.serve();
+            if let Some(waiter) = self.waiters.remove(poll.id)
+                && let Kind::Poll { reply, .. } = waiter.kind
+            {
+                self.deliver(Action::Poll(reply, Ok(Vec::new())));
+            }
+        }
+    }
+
+    fn open_stream(&mut self, stream: Stream) {
+        let sink: Arc<dyn StreamSink> = stream.sink.into();
+        let checked = self.check_wanted(&stream.wanted, 0);
+        if self.waiters.len() >= self.options.waiters_max || checked.is_err() {
+            sink.end();
+            return;
+        }
+        let kind = Kind::Stream { credits: stream.credits, sink };
+        self.waiters.add(self.engine.state(), stream.id, stream.wanted, kind);
+        if let Some(waiter) = self.waiters.get(stream.id) {
+            self.served.extend_from_slice(&waiter.queues);
+        }
+    }
+
+    fn too_many_waiters(&self) -> Refused {
+        let max = u64::try_from(self.options.waiters_max).unwrap_or(u64::MAX);
+        Refused::Rejected(Rejection::Exhausted { bound: Bound::Waiters, max })
+    }
+
+    /// Refuses what an activation would refuse, before anybody waits for it.
+    fn check_wanted(
+        &mut self,
+        wanted: &crate::request::Wanted,
+        jobs_max: u32,
+    ) -> Result<(), Rejection> {
+        let nothing = ActivateJobs {
+            queues: Vec::new(),
+            worker: wanted.worker.clone(),
+            lease_ms: wanted.lease_ms,
+            jobs_max,
+            bytes_max: 0,
+            with_token: wanted.with_token,
+        };
+        if wanted.queues.is_empty() {
+            return Err(Rejection::NameEmpty { field: "queue" });
+        }
+        self.decide(&Command::ActivateJobs(nothing)).map(|_| ())
+    }
+
+    /// Hands out jobs to those who wait on queues that may have some.
+    fn serve(&mut self) {
+        self.waiters.meet_new_queues(self.engine.state());
+        while let Some(queue) = self.served.pop() {
+            while self.engine.state().eligible_jobs(queue) > 0 {
+                let Some((id, in_line)) = self.waiters.first(queue) else { break };
+                if !self.serve_one(queue, id, in_line) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Hands jobs to one who waits on a queue. False if there were none after all.
+    fn serve_one(&mut self, queue: QueueId, id: WaiterId, in_line: usize) -> bool {
+        let Some(waiter) = self.waiters.get(id) else { return false };
+        let eligible = self.engine.state().eligible_jobs(queue);
+        let share = eligible.div_ceil(u32::try_from(in_line.max(1)).unwrap_or(u32::MAX));
+        let is_stream = matches!(waiter.kind, Kind::Stream { .. });
+        let turn_max = if is_stream { share.clamp(1, JOBS_PER_TURN_MAX) } else { u32::MAX };
+        let bytes_max = match waiter.kind {
+            Kind::Poll { bytes_max, .. } => bytes_max,
+            Kind::Stream { .. } => HAND_OUT_BYTES_MAX,
+        };
+        let command = ActivateJobs {
+            queues: waiter.queues.clone(),
+            worker: waiter.wanted.worker.clone(),
+            lease_ms: waiter.wanted.lease_ms,
+            jobs_max: waiter.room().min(turn_max).min(self.options.bounds.activation_jobs_max),
+            bytes_max,
+            with_token: waiter.wanted.with_token,
+        };
+        let mut handed = Vec::new();
+        let mut missing = Vec::new();
+        match self.decide(&Command::ActivateJobs(command)) {
+            Ok(Decided::Activated(out)) => {
+                for (index, out) in out.iter().enumerate() {
+                    handed.push(self.handed_job(index, out, &mut missing));
+                }
+            }
+            Ok(_) | Err(_) => unreachable!("what is wanted was checked when it was asked"),
+        }
+        if handed.is_empty() {
+            return false;
+        }
+        if is_stream {
+            let used = u32::try_from(handed.len()).unwrap_or(u32::MAX);
+            let Some(sink) = self.stream_sink(id) else { return false };
+            self.waiters.set_credits(id, |credits| credits.saturating_sub(used));
+            self.deliveries.push(Delivery { action: Action::Jobs(sink, handed), missing });
+        } else if let Some(waiter) = self.waiters.remove(id)
+            && let Kind::Poll { reply, .. } = waiter.kind
+        {
+            self.deliveries.push(Delivery { action: Action::Poll(reply, Ok(handed)), missing });
+        }
+        true
+    }
+
+    fn stream_sink(&self, id: WaiterId) -> Option<Arc<dyn StreamSink>> {
+        match &self.waiters.get(id)?.kind {
+            Kind::Stream { sink, .. } => Some(sink.clone()),
+            Kind::Poll { .. } => None,
+        }
+    }
+
+    fn handed_job(
+        &self,
+        index: usize,
+        out: &HandedOut,
+        missing: &mut Vec<Missing>,
+    ) -> HandedJob {
+        let state = self.engine.state();
+        let job = state.job(out.slot);
+        let payload = match self.payloads.get(job.payload) {
+            Bytes::Here(bytes) => bytes,
+            Bytes::Stored(key) => {
+                missing.push(Missing { index, key, result: false });
+                Arc::default()
+            }
+        };
+        let headers = match job.options() {
+            Some(options) if !options.headers.is_empty() => Arc::from(&*options.headers),
+            Some(_) | None => Arc::default(),
+        };
+        HandedJob {
+            key: out.key,
+            activation: out.activation,
+            queue: state.queue(state.queue_of(out.slot)).name.clone(),
+            job_type: state.type_name(out.slot).clone(),
+            group: state.group_name(out.slot).clone(),
+            priority: state.priority(out.slot),
+            retries: job.retries,
+            attempt: job.attempt,
+            created_ms: job.created_ms,
+            deadline_ms: job.due_ms,
+            payload,
+            headers,
+            unsent: Unsent {
+                token: Token { key: out.key, activation: out.activation },
+                turn: out.turn,
+                scheme_count: out.scheme_count,
+            },
+        }
+    }
+
+    fn take_back(&mut self, unsent: Unsent) {
+        let command = ReturnJob {
+            token: unsent.token,
+            turn: unsent.turn,
+            scheme_count: unsent.scheme_count,
+        };
+        // Refused when the job has ended or been handed out again meanwhile: nothing to take back.
+        let _ = self.decide(&Command::ReturnJob(command));
+    }
+}
+
+/// Whether a command is refused while the partition lets work drain.
+fn adds_work(command: &Command) -> bool {
+    match command {
+        Command::CreateJob(_) | Command::PutDocuments(_) => true,
+        Command::ActivateJobs(_)
+        | Command::ReturnJob(_)
+        | Command::ExtendLease(_)
+        | Command::ReportProgress(_)
+        | Command::AppendLog(_)
+        | Command::CompleteJob(_)
+        | Command::FailJob(_)
+        | Command::ThrowError(_)
+        | Command::ReleaseJob(_)
+        | Command::CancelJob(_)
+        | Command::UpdateJob(_)
+        | Command::ResolveIncident(_)
+        | Command::ConfigureQueue(_)
+        | Command::PauseQueue(_)
+        | Command::ConfigureLimit(_) => false,
+    }
+}
+
+/// The engine's way into the open frame.
+pub(crate) struct Recorder<'a> {
+    payloads: &'a mut PayloadStore,
+    buffer: &'a mut Vec<u8>,
+    events: u32,
+}
+
+impl Sink for Recorder<'_> {
+    fn keep(&mut self, bytes: &command::Bytes) -> Payload {
+        self.payloads.keep_shared(bytes)
+    }
+
+    fn record(&mut self, event: &Event<'_>) {
+        self.events += 1;
+        encode_event(event, self.payloads, self.buffer);
+    }
+}

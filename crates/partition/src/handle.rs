@@ -1,0 +1,155 @@
+//! The way into a partition's loop: bounded, and never blocking.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crossbeam_channel::Sender;
+use windlass_record::bound::Bound;
+use windlass_record::command::{Command, CreateJob};
+
+use crate::request::{Commands, Request};
+
+/// A way into the loop; cheap to clone.
+#[derive(Clone)]
+pub struct Handle {
+    pub(crate) first: Sender<Request>,
+    pub(crate) usual: Sender<Request>,
+    pub(crate) load: Arc<Load>,
+}
+
+/// What waits for the loop.
+#[derive(Debug, Default)]
+pub(crate) struct Load {
+    /// Commands in the usual lane.
+    pub(crate) commands: AtomicU64,
+    /// Their bytes.
+    pub(crate) bytes: AtomicU64,
+    pub(crate) commands_max: u64,
+    pub(crate) bytes_max: u64,
+}
+
+/// Why a request did not get in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Overloaded {
+    /// A limit was reached; try again later.
+    #[error("the partition has {max} {bound} waiting: try again later")]
+    Full {
+        /// Which.
+        bound: Bound,
+        /// Its value.
+        max: u64,
+    },
+    /// The partition has stopped.
+    #[error("the partition has stopped")]
+    Stopped,
+}
+
+impl Handle {
+    /// Hands a request to the loop. Results, heartbeats, cancels, returns and everything about
+    /// waiters go first and are never refused here: callers hold them back by waiting for answers.
+    /// Everything else is refused at the limits of the loop.
+    pub fn submit(&self, request: Request) -> Result<(), Overloaded> {
+        if goes_first(&request) {
+            return self.first.send(request).map_err(|_| Overloaded::Stopped);
+        }
+        let (commands, bytes) = weight(&request);
+        self.admit(commands, bytes)?;
+        self.usual.send(request).map_err(|_| Overloaded::Stopped)
+    }
+
+    fn admit(&self, commands: u64, bytes: u64) -> Result<(), Overloaded> {
+        let load = &self.load;
+        let before = load.commands.fetch_add(commands, Ordering::Relaxed);
+        let bytes_before = load.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let full = if before > 0 && before + commands > load.commands_max {
+            Some((Bound::LoopCommands, load.commands_max))
+        } else if bytes_before > 0 && bytes_before + bytes > load.bytes_max {
+            Some((Bound::LoopBytes, load.bytes_max))
+        } else {
+            None
+        };
+        let Some((bound, max)) = full else { return Ok(()) };
+        load.commands.fetch_sub(commands, Ordering::Relaxed);
+        load.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        Err(Overloaded::Full { bound, max })
+    }
+}
+
+/// Whether a request has the lane that is served first.
+fn goes_first(request: &Request) -> bool {
+    match request {
+        Request::Commands(commands) => commands.items.iter().all(lets_work_drain),
+        Request::Query(..) | Request::Poll(_) => false,
+        Request::EndPoll(_)
+        | Request::OpenStream(_)
+        | Request::AddCredits(..)
+        | Request::CloseStream(_)
+        | Request::Return(_) => true,
+    }
+}
+
+fn lets_work_drain(command: &Command) -> bool {
+    match command {
+        Command::CompleteJob(_)
+        | Command::FailJob(_)
+        | Command::ThrowError(_)
+        | Command::ReleaseJob(_)
+        | Command::CancelJob(_)
+        | Command::ExtendLease(_)
+        | Command::ReportProgress(_)
+        | Command::AppendLog(_)
+        | Command::ReturnJob(_) => true,
+        Command::CreateJob(_)
+        | Command::ActivateJobs(_)
+        | Command::UpdateJob(_)
+        | Command::ResolveIncident(_)
+        | Command::ConfigureQueue(_)
+        | Command::PauseQueue(_)
+        | Command::ConfigureLimit(_)
+        | Command::PutDocuments(_) => false,
+    }
+}
+
+/// Commands and bytes of a request in the usual lane.
+pub(crate) fn weight(request: &Request) -> (u64, u64) {
+    match request {
+        Request::Commands(Commands { items, .. }) => {
+            let commands = u64::try_from(items.len()).unwrap_or(u64::MAX);
+            (commands, items.iter().map(bytes_of).sum())
+        }
+        Request::Query(..)
+        | Request::Poll(_)
+        | Request::EndPoll(_)
+        | Request::OpenStream(_)
+        | Request::AddCredits(..)
+        | Request::CloseStream(_)
+        | Request::Return(_) => (1, 0),
+    }
+}
+
+fn bytes_of(command: &Command) -> u64 {
+    let bytes = match command {
+        Command::CreateJob(CreateJob { payload, .. }) => payload.len(),
+        Command::PutDocuments(command) => command
+            .documents
+            .iter()
+            .map(|write| write.bytes.as_ref().map_or(0, |bytes| bytes.len()))
+            .sum(),
+        Command::ActivateJobs(_)
+        | Command::ReturnJob(_)
+        | Command::ExtendLease(_)
+        | Command::ReportProgress(_)
+        | Command::AppendLog(_)
+        | Command::CompleteJob(_)
+        | Command::FailJob(_)
+        | Command::ThrowError(_)
+        | Command::ReleaseJob(_)
+        | Command::CancelJob(_)
+        | Command::UpdateJob(_)
+        | Command::ResolveIncident(_)
+        | Command::ConfigureQueue(_)
+        | Command::PauseQueue(_)
+        | Command::ConfigureLimit(_) => 0,
+    };
+    u64::try_from(bytes).unwrap_or(u64::MAX)
+}

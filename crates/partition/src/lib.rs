@@ -1,0 +1,28 @@
+//! The shell of one partition.
+//!
+//! A partition is one thread that drains commands, decides each against memory, and hands batches
+//! of records to a commit thread; while that makes batch k durable, the loop works on batch k+1.
+//! An answer leaves only when everything it saw is durable.
+//!
+//! Reading order: [`request`] is what goes in and out; [`core`](mod@core) turns requests into
+//! records and answers without any thread or clock; `run` is the loop around it with its commit
+//! thread; [`clock`] is where time enters; `recover` opens a partition from its checkpoint and its
+//! log; `payload` keeps bytes, `waiters` keeps those who wait, `finished` those who are done.
+
+mod checkpoint;
+pub mod clock;
+pub mod core;
+mod finished;
+mod handle;
+mod options;
+mod payload;
+mod query;
+mod recover;
+pub mod request;
+mod run;
+mod waiters;
+
+pub use handle::{Handle, Overloaded};
+pub use options::{DURABILITY, Options};
+pub use recover::OpenError;
+pub use run::{Partition, PayloadLost, Recovery, StopReason};

@@ -1,0 +1,258 @@
+//! Reads. They see the state as the loop has it and are answered when all of it is durable.
+
+use std::sync::Arc;
+
+use windlass_engine::lifecycle::JobState;
+use windlass_engine::state::document::DocumentName;
+use windlass_engine::{Ended, Slot};
+use windlass_record::event::Outcome;
+use windlass_record::id::{JobKey, Payload};
+
+use crate::core::{Core, Missing};
+use crate::payload::Bytes;
+use crate::request::{JobFilter, JobView, Query, QueryAnswer, QueueView, StatusView, WhyView};
+
+/// Jobs of a page at most.
+const PAGE_MAX: usize = 1_000;
+/// Jobs looked at for one page: a long walk is many pages, some of them short.
+const LOOKS_PER_PAGE_MAX: usize = 20_000;
+
+/// What the core cannot know about itself.
+pub(crate) struct LogView {
+    pub(crate) durable_lsn: u64,
+    pub(crate) checkpoint_lsn: u64,
+    pub(crate) last_sync_ms: u64,
+}
+
+impl Core {
+    pub(crate) fn query(&self, query: &Query) -> (QueryAnswer, Vec<Missing>) {
+        let mut missing = Vec::new();
+        let answer = match query {
+            Query::Job(key) => QueryAnswer::Job(self.job_view(*key, &mut missing)),
+            Query::Jobs(filter) => self.jobs(filter),
+            Query::Why(key) => QueryAnswer::Why(self.why_view(*key)),
+            Query::Queues(tenant) => QueryAnswer::Queues(self.queue_views(tenant.as_deref())),
+            Query::Document { tenant, kind, id } => {
+                let name =
+                    DocumentName { tenant: tenant.clone(), kind: kind.clone(), id: id.clone() };
+                let document = self.engine.state().document(&name);
+                QueryAnswer::Document(document.map(|document| {
+                    (document.version, self.bytes(document.bytes, false, &mut missing))
+                }))
+            }
+            Query::Documents { tenant, kind, after, limit } => {
+                let limit = page(*limit);
+                let mut found: Vec<(Box<str>, u64)> = self
+                    .engine
+                    .state()
+                    .documents_after(tenant, kind, after)
+                    .take(limit + 1)
+                    .map(|(name, document)| (name.id.clone(), document.version))
+                    .collect();
+                let more = found.len() > limit;
+                found.truncate(limit);
+                QueryAnswer::Documents(found, more)
+            }
+            Query::Status => {
+                unreachable!("the loop answers this itself: only it knows the log")
+            }
+        };
+        (answer, missing)
+    }
+
+    pub(crate) fn status(&self, log: LogView) -> StatusView {
+        StatusView {
+            partition: self.partition(),
+            epoch: self.epoch(),
+            lsn: self.last_lsn(),
+            durable_lsn: log.durable_lsn,
+            checkpoint_lsn: log.checkpoint_lsn,
+            last_sync_ms: log.last_sync_ms,
+            live_jobs: self.engine.state().jobs().live(),
+            waiters: u32::try_from(self.waiters.len()).unwrap_or(u32::MAX),
+            payload_bytes: self.payloads.resident_bytes(),
+            refusing: self.refusing,
+        }
+    }
+
+    fn job_view(&self, key: JobKey, missing: &mut Vec<Missing>) -> Option<Box<JobView>> {
+        if let Some(slot) = self.engine.state().find(key) {
+            let mut view = self.live_view(slot);
+            view.payload = self.bytes(self.engine.state().job(slot).payload, false, missing);
+            view.extra = self.engine.state().job(slot).extra().map(|extra| Box::new(extra.clone()));
+            return Some(Box::new(view));
+        }
+        let ended = self.finished.get(key)?;
+        let mut view = self.ended_view(ended);
+        view.result = self.bytes(ended.result, true, missing);
+        view.extra = ended.job.extra().map(|extra| Box::new(extra.clone()));
+        Some(Box::new(view))
+    }
+
+    fn bytes(&self, payload: Payload, result: bool, missing: &mut Vec<Missing>) -> Arc<[u8]> {
+        match self.payloads.get(payload) {
+            Bytes::Here(bytes) => bytes,
+            Bytes::Stored(key) => {
+                missing.push(Missing { index: 0, key, result });
+                Arc::default()
+            }
+        }
+    }
+
+    fn live_view(&self, slot: Slot) -> JobView {
+        let state = self.engine.state();
+        let job = state.job(slot);
+        let queue = state.queue(state.queue_of(slot));
+        JobView {
+            key: job.key,
+            tenant: queue.tenant.clone(),
+            queue: queue.name.clone(),
+            job_type: state.type_name(slot).clone(),
+            group: state.group_name(slot).clone(),
+            priority: state.priority(slot),
+            state: job.state.name(),
+            outcome: None,
+            retries: job.retries,
+            attempt: job.attempt,
+            activation: job.activation,
+            created_ms: job.created_ms,
+            time_ms: job.due_ms,
+            worker: state.worker_name(slot).cloned(),
+            payload: Arc::default(),
+            result: Arc::default(),
+            message: job.extra().map(|extra| extra.message.clone()).unwrap_or_default(),
+            cancel_asked: job.cancel_asked(),
+            extra: None,
+        }
+    }
+
+    fn ended_view(&self, ended: &Ended) -> JobView {
+        let queue = self.engine.state().queue(ended.queue);
+        let job = &ended.job;
+        JobView {
+            key: job.key,
+            tenant: queue.tenant.clone(),
+            queue: queue.name.clone(),
+            job_type: ended.job_type.clone(),
+            group: ended.group.clone(),
+            priority: ended.priority,
+            state: rest_state(ended.outcome).name(),
+            outcome: Some(ended.outcome),
+            retries: job.retries,
+            attempt: job.attempt,
+            activation: job.activation,
+            created_ms: job.created_ms,
+            time_ms: ended.ended_ms,
+            worker: None,
+            payload: Arc::default(),
+            result: Arc::default(),
+            message: ended.message.clone(),
+            cancel_asked: job.cancel_asked(),
+            extra: None,
+        }
+    }
+
+    fn jobs(&self, filter: &JobFilter) -> QueryAnswer {
+        let at_rest = [JobState::Completed, JobState::Failed, JobState::Cancelled];
+        let wants_rest =
+            filter.state.is_some_and(|name| at_rest.iter().any(|state| state.name() == name));
+        if wants_rest { self.ended_jobs(filter) } else { self.live_jobs(filter) }
+    }
+
+    fn live_jobs(&self, filter: &JobFilter) -> QueryAnswer {
+        let state = self.engine.state();
+        let limit = page(filter.limit);
+        let mut found = Vec::new();
+        let mut looks = 0;
+        for (slot, job) in state.jobs().iter_from(filter.cursor) {
+            looks += 1;
+            if found.len() >= limit || looks > LOOKS_PER_PAGE_MAX {
+                return QueryAnswer::Jobs(found, u64::from(slot.0));
+            }
+            if filter.state.is_some_and(|name| name != job.state.name()) {
+                continue;
+            }
+            let queue = state.queue(state.queue_of(slot));
+            let group = state.group_name(slot);
+            if differs(filter.tenant.as_deref(), &queue.tenant)
+                || differs(filter.queue.as_deref(), &queue.name)
+                || differs(filter.group.as_deref(), group)
+            {
+                continue;
+            }
+            found.push(self.live_view(slot));
+        }
+        QueryAnswer::Jobs(found, 0)
+    }
+
+    /// Newest first, queue by queue. The cursor is a queue and a number in it.
+    fn ended_jobs(&self, filter: &JobFilter) -> QueryAnswer {
+        const NUMBER_BITS: u32 = 40;
+        let limit = page(filter.limit);
+        let (from_queue, mut before) =
+            (filter.cursor >> NUMBER_BITS, filter.cursor & ((1 << NUMBER_BITS) - 1));
+        let mut found = Vec::new();
+        for (id, queue) in self.engine.state().queues() {
+            if u64::from(id.0) < from_queue
+                || differs(filter.tenant.as_deref(), &queue.tenant)
+                || differs(filter.queue.as_deref(), &queue.name)
+            {
+                continue;
+            }
+            for (number, ended) in self.finished.newest(id, std::mem::take(&mut before)) {
+                if filter.state != Some(rest_state(ended.outcome).name())
+                    || differs(filter.group.as_deref(), &ended.group)
+                {
+                    continue;
+                }
+                if found.len() >= limit {
+                    return QueryAnswer::Jobs(found, u64::from(id.0) << NUMBER_BITS | (number + 1));
+                }
+                found.push(self.ended_view(ended));
+            }
+        }
+        QueryAnswer::Jobs(found, 0)
+    }
+
+    fn queue_views(&self, tenant: Option<&str>) -> Vec<QueueView> {
+        self.engine
+            .state()
+            .queues()
+            .filter(|(_, queue)| !differs(tenant, &queue.tenant))
+            .map(|(id, queue)| QueueView {
+                id,
+                tenant: queue.tenant.clone(),
+                name: queue.name.clone(),
+                paused: queue.paused,
+                settings: queue.settings,
+                counts: queue.counts,
+                groups: queue.group_count(),
+                waiting_workers: self.waiters.in_line(id),
+                finished: self.finished.counts(id),
+            })
+            .collect()
+    }
+}
+
+fn page(limit: usize) -> usize {
+    if limit == 0 { 100 } else { limit.min(PAGE_MAX) }
+}
+
+fn differs(wanted: Option<&str>, found: &str) -> bool {
+    wanted.is_some_and(|wanted| wanted != found)
+}
+
+fn rest_state(outcome: Outcome) -> JobState {
+    match outcome {
+        Outcome::Completed | Outcome::CompletedWithErrors => JobState::Completed,
+        Outcome::Failed | Outcome::FailedForGood | Outcome::TimedOut => JobState::Failed,
+        Outcome::Cancelled | Outcome::Skipped => JobState::Cancelled,
+    }
+}
+
+impl Core {
+    fn why_view(&self, key: JobKey) -> Option<Box<WhyView>> {
+        let _ = key;
+        None
+    }
+}

@@ -1,0 +1,206 @@
+//! Opens a partition: the newest checkpoint, then the log behind it.
+
+use std::ops::ControlFlow;
+
+use windlass_checkpoint::{Checkpoint, KeyRange};
+use windlass_engine::{Engine, LoadError, State};
+use windlass_log::{EpochOpened, EpochRequest, FrameKind, Log, LogError, Position, ReadFrom};
+use windlass_record::codec::{DecodeError, Decoder, VERSION, decode_event};
+use windlass_record::id::PartitionId;
+
+use crate::clock::Reading;
+use crate::core::Core;
+use crate::finished::Finished;
+use crate::options::Options;
+use crate::payload::PayloadStore;
+
+/// Why a partition did not open. Nothing was changed but for the epoch.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The log could not be opened or read.
+    #[error("failed to read the log")]
+    Log(#[from] LogError),
+    /// The checkpoint could not be read.
+    #[error("failed to read the checkpoint")]
+    Checkpoint(#[from] windlass_checkpoint::Error),
+    /// The checkpoint holds something that makes no sense.
+    #[error("failed to load the image with key {key:02x?} of the checkpoint")]
+    Image {
+        /// Its key.
+        key: Vec<u8>,
+        /// Why.
+        source: LoadError,
+    },
+    /// The checkpoint was written by a later version.
+    #[error("the checkpoint has format {format}, which is newer than this program")]
+    NewerCheckpoint {
+        /// Its format.
+        format: u32,
+    },
+    /// The checkpoint is whole but not what was written.
+    #[error("the state of the checkpoint has checksum {found:016x} and not {expected:016x}")]
+    Checksum {
+        /// As it was written.
+        expected: u64,
+        /// As it was read.
+        found: u64,
+    },
+    /// The log begins behind the checkpoint: what is between is lost.
+    #[error("the checkpoint ends at lsn {checkpoint_lsn} and the log begins at lsn {first_lsn}")]
+    Gap {
+        /// The last record of the checkpoint.
+        checkpoint_lsn: u64,
+        /// The first record of the log.
+        first_lsn: u64,
+    },
+    /// The checkpoint holds records that the log does not.
+    #[error("the checkpoint ends at lsn {checkpoint_lsn}, behind the log's end at {durable_lsn}")]
+    Ahead {
+        /// The last record of the checkpoint.
+        checkpoint_lsn: u64,
+        /// The last record of the log.
+        durable_lsn: u64,
+    },
+    /// A record makes no sense.
+    #[error("failed to decode the record with lsn {lsn}")]
+    Record {
+        /// Which.
+        lsn: u64,
+        /// Why.
+        source: DecodeError,
+    },
+    /// A thread of the partition could not be started.
+    #[error("failed to start a thread")]
+    Thread(#[source] std::io::Error),
+}
+
+/// What an opening found.
+pub(crate) struct Recovered {
+    pub(crate) core: Core,
+    pub(crate) last_ms: u64,
+    pub(crate) checkpoint_lsn: u64,
+    pub(crate) durable_lsn: u64,
+    pub(crate) position: Position,
+    pub(crate) replayed: u64,
+}
+
+/// Loads the checkpoint, begins a new epoch, replays the log behind the checkpoint.
+pub(crate) fn recover(
+    log: &dyn Log,
+    checkpoint: &dyn Checkpoint,
+    options: &Options,
+    reading: Reading,
+) -> Result<Recovered, OpenError> {
+    let mut engine = Engine::new(PartitionId::FIRST, options.bounds);
+    let mut payloads = PayloadStore::default();
+    let (checkpoint_lsn, near) = load(checkpoint, &mut engine, &mut payloads)?;
+
+    let status = log.status();
+    if status.durable_lsn < checkpoint_lsn {
+        let durable_lsn = status.durable_lsn;
+        return Err(OpenError::Ahead { checkpoint_lsn, durable_lsn });
+    }
+    if status.first_lsn > checkpoint_lsn + 1 {
+        return Err(OpenError::Gap { checkpoint_lsn, first_lsn: status.first_lsn });
+    }
+    let time_ms = engine.state().last_ms().max(status.time_ms).max(reading.wall_ms);
+    let opened = log.open_epoch(&EpochRequest { epoch: status.epoch + 1, time_ms })?;
+
+    let mut finished = Finished::default();
+    let from = ReadFrom { lsn: checkpoint_lsn + 1, near };
+    let replayed = replay(log, from, &opened, (&mut engine, &mut payloads, &mut finished), options)?;
+    let last_ms = engine.state().last_ms().max(status.time_ms);
+    let core = Core::new(engine, payloads, finished, opened.tail, options.clone());
+    Ok(Recovered {
+        core,
+        last_ms,
+        checkpoint_lsn,
+        durable_lsn: opened.lsn,
+        position: opened.position,
+        replayed,
+    })
+}
+
+fn load(
+    checkpoint: &dyn Checkpoint,
+    engine: &mut Engine,
+    payloads: &mut PayloadStore,
+) -> Result<(u64, Option<Position>), OpenError> {
+    let Some(stamp) = checkpoint.stamp() else { return Ok((0, None)) };
+    if stamp.format > u32::from(windlass_engine::state::image::IMAGE_VERSION) {
+        return Err(OpenError::NewerCheckpoint { format: stamp.format });
+    }
+    for tag in State::LOAD_ORDER {
+        let mut failed = None;
+        checkpoint.scan_with(&KeyRange::prefix([tag]), &mut |key, value| {
+            let loaded =
+                engine.load(key, value, &mut |key, len| payloads.keep_stored(key, len));
+            match loaded {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(source) => {
+                    failed = Some(OpenError::Image { key: key.to_vec(), source });
+                    ControlFlow::Break(())
+                }
+            }
+        })?;
+        if let Some(error) = failed {
+            return Err(error);
+        }
+    }
+    engine.finish_load();
+    let found = engine.checksum();
+    if found != stamp.checksum {
+        return Err(OpenError::Checksum { expected: stamp.checksum, found });
+    }
+    let near = (stamp.position != 0).then(|| Position::from_raw(stamp.position));
+    Ok((stamp.lsn, near))
+}
+
+fn replay(
+    log: &dyn Log,
+    from: ReadFrom,
+    opened: &EpochOpened,
+    (engine, payloads, finished): (&mut Engine, &mut PayloadStore, &mut Finished),
+    options: &Options,
+) -> Result<u64, OpenError> {
+    let mut replayed = 0;
+    if from.lsn > opened.lsn {
+        return Ok(replayed);
+    }
+    let mut reader = log.read(&from)?;
+    let mut freed = Vec::new();
+    let mut served = Vec::new();
+    while let Some(entry) = reader.next_entry()? {
+        let lsn = entry.lsn;
+        if entry.kind == FrameKind::Data {
+            let damaged = |source| OpenError::Record { lsn, source };
+            let mut from = Decoder::new(entry.payload);
+            let version = from.u8().map_err(damaged)?;
+            if version != VERSION {
+                return Err(damaged(DecodeError::UnknownVersion { version }));
+            }
+            let now_ms = entry.time_ms + from.u64().map_err(damaged)?;
+            while !from.is_empty() {
+                let event = decode_event(&mut from, payloads).map_err(damaged)?;
+                engine.replay(now_ms, &event);
+            }
+            replayed += 1;
+            engine.take_served(&mut served);
+            served.clear();
+            let effects = engine.effects();
+            effects.alerts.clear();
+            effects.cancels.clear();
+            freed.append(&mut effects.freed);
+            for ended in std::mem::take(&mut effects.ended) {
+                finished.push(engine.state(), ended, options.finished_max, &mut freed);
+            }
+            for payload in freed.drain(..) {
+                payloads.free(payload);
+            }
+        }
+        if lsn >= opened.lsn {
+            break;
+        }
+    }
+    Ok(replayed)
+}

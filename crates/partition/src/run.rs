@@ -1,0 +1,791 @@
+//! The loop of a partition and the threads beside it.
+//!
+//! ```text
+//! requests ─> loop ── batch, deliveries ──> commit ── fsync ──> deliveries leave
+//!               └──── images ──> checkpoint writer        └─ those that lack payloads ─> loader
+//! ```
+//!
+//! The loop decides batch k+1 while batch k is synced. It never blocks on a disk, and hands over
+//! once per batch.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender, bounded, never, select, unbounded};
+use windlass_checkpoint::{Checkpoint, View};
+use windlass_log::{Batch, Log, LogError, Position};
+use windlass_record::bound::Bound;
+use windlass_record::rejection::Rejection;
+
+use crate::checkpoint::{Images, Order, Written, write_checkpoints};
+use crate::clock::{ClockSource, EngineClock, SystemClock};
+use crate::core::{Action, Core, Delivery, Round};
+use crate::handle::{Handle, Load, weight};
+use crate::options::Options;
+use crate::recover::{OpenError, recover};
+use crate::request::{QueryAnswer, Refused, Request};
+
+/// Requests of the usual lane taken in one round.
+const USUAL_PER_ROUND_MAX: usize = 256;
+/// Requests of the first lane taken in one round.
+const FIRST_PER_ROUND_MAX: usize = 1_024;
+/// Frozen jobs written in one round.
+const IMAGES_PER_ROUND_MAX: usize = 2_048;
+
+/// A running partition.
+pub struct Partition {
+    handle: Handle,
+    control: Sender<Control>,
+    checkpoint: Arc<dyn Checkpoint>,
+    stopped: Receiver<StopReason>,
+    threads: Vec<JoinHandle<()>>,
+    /// What the opening found.
+    recovery: Recovery,
+}
+
+/// What the opening of a partition found.
+#[derive(Clone, Copy, Debug)]
+pub struct Recovery {
+    /// Live jobs.
+    pub live_jobs: u32,
+    /// The last record of the checkpoint.
+    pub checkpoint_lsn: u64,
+    /// Records replayed from the log behind it.
+    pub replayed: u64,
+    /// Who appends now.
+    pub epoch: u32,
+}
+
+/// Why a partition stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum StopReason {
+    /// It was asked to.
+    #[error("the partition was asked to stop")]
+    Asked,
+    /// A write or a sync of the log failed. What was not acknowledged may or may not be there
+    /// after the next start; what was, is.
+    #[error("failed to write the log")]
+    Log(#[source] LogError),
+    /// A payload could not be read back from the checkpoint.
+    #[error("failed to read a payload from the checkpoint")]
+    Payload(#[source] PayloadLost),
+}
+
+/// A payload that the checkpoint should hold.
+#[derive(Debug, thiserror::Error)]
+pub enum PayloadLost {
+    /// The store failed.
+    #[error("failed to read the checkpoint")]
+    Store(#[source] windlass_checkpoint::Error),
+    /// The store has no such key.
+    #[error("the checkpoint has no payload under {key:02x?}")]
+    Missing {
+        /// Its key.
+        key: Vec<u8>,
+    },
+}
+
+enum Control {
+    /// Write a checkpoint now and say which lsn it holds.
+    Checkpoint(Sender<u64>),
+    Stop,
+    Fail(StopReason),
+}
+
+impl Partition {
+    /// Opens a partition on the machine's clocks.
+    pub fn open(
+        options: Options,
+        log: Arc<dyn Log>,
+        checkpoint: Arc<dyn Checkpoint>,
+    ) -> Result<Partition, OpenError> {
+        Partition::open_with(options, log, checkpoint, Arc::new(SystemClock::default()))
+    }
+
+    /// Opens a partition on these clocks.
+    pub fn open_with(
+        options: Options,
+        log: Arc<dyn Log>,
+        checkpoint: Arc<dyn Checkpoint>,
+        clock: Arc<dyn ClockSource>,
+    ) -> Result<Partition, OpenError> {
+        let recovered = recover(&*log, &*checkpoint, &options, clock.read())?;
+        let recovery = Recovery {
+            live_jobs: recovered.core.engine().state().jobs().live(),
+            checkpoint_lsn: recovered.checkpoint_lsn,
+            replayed: recovered.replayed,
+            epoch: recovered.core.epoch(),
+        };
+        let (first, first_in) = unbounded();
+        let (usual, usual_in) = unbounded();
+        let (control, control_in) = unbounded();
+        let (stopped_out, stopped) = bounded(1);
+        let load = Arc::new(Load {
+            commands_max: options.loop_commands_max,
+            bytes_max: options.loop_bytes_max,
+            ..Load::default()
+        });
+        let handle = Handle { first: first.clone(), usual, load: load.clone() };
+
+        let (work, work_in) = unbounded();
+        let (done, done_in) = unbounded();
+        let (to_load, to_load_in) = unbounded();
+        let (orders, orders_in) = unbounded();
+        let (written, written_in) = unbounded();
+
+        let commit = Commit {
+            log: log.clone(),
+            work: work_in,
+            done,
+            deliverer: Deliverer { to_load: Some(to_load), returns: first.clone() },
+        };
+        let store: Arc<dyn Checkpoint> = checkpoint.clone();
+        let loader = Loader {
+            store: store.clone(),
+            input: to_load_in,
+            deliverer: Deliverer { to_load: None, returns: first },
+            control: control.clone(),
+        };
+        let now_ms = recovered.last_ms;
+        let mut run = Run {
+            core: recovered.core,
+            clock: EngineClock::start(now_ms, clock.read()),
+            source: clock,
+            log: log.clone(),
+            first: first_in,
+            usual: usual_in,
+            control: control_in,
+            load,
+            work,
+            done: done_in,
+            orders,
+            written: written_in,
+            in_flight: false,
+            recycled: None,
+            position: recovered.position,
+            durable_lsn: recovered.durable_lsn,
+            checkpoint: CheckpointState::new(recovered.checkpoint_lsn),
+            last_sync_ms: 0,
+            callers: Vec::new(),
+            options,
+        };
+        let mut threads = Vec::new();
+        threads.push(spawn("windlass-commit", move || commit.run())?);
+        threads.push(spawn("windlass-loader", move || loader.run())?);
+        threads.push(spawn("windlass-checkpoint", move || {
+            write_checkpoints(&orders_in, &written, &*store, &*log);
+        })?);
+        threads.push(spawn("windlass-loop", move || {
+            let reason = run.run();
+            run.end();
+            drop(run);
+            // Nobody may be left to hear it.
+            let _ = stopped_out.send(reason);
+        })?);
+        Ok(Partition { handle, control, checkpoint, stopped, threads, recovery })
+    }
+
+    /// The way in.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+
+    /// What the opening found.
+    pub fn recovery(&self) -> Recovery {
+        self.recovery
+    }
+
+    /// Writes a checkpoint of the state as it is now or a little later. Returns its lsn, or nothing
+    /// when the partition has stopped. Blocks until it is durable.
+    pub fn checkpoint_now(&self) -> Option<u64> {
+        let (done, wait) = bounded(1);
+        self.control.send(Control::Checkpoint(done)).ok()?;
+        wait.recv().ok()
+    }
+
+    /// A checkpoint of now as an unmoving view, for a backup.
+    pub fn snapshot(&self) -> windlass_checkpoint::Result<Box<dyn View>> {
+        self.checkpoint_now();
+        self.checkpoint.snapshot()
+    }
+
+    /// Waits for the partition to stop, at most this long.
+    pub fn wait_stopped(&self, at_most: Duration) -> Option<StopReason> {
+        self.stopped.recv_timeout(at_most).ok()
+    }
+
+    /// Fires when the partition stops by itself; for a watching thread.
+    pub fn stopped(&self) -> Receiver<StopReason> {
+        self.stopped.clone()
+    }
+
+    /// Stops it: what was accepted is made durable and answered first, then a checkpoint is
+    /// written.
+    pub fn stop(mut self) {
+        self.checkpoint_now();
+        // The loop may have stopped by itself.
+        let _ = self.control.send(Control::Stop);
+        self.join();
+    }
+
+    /// Stops it without a checkpoint and without answering: as a crash would, for tests.
+    pub fn kill(mut self) {
+        let _ = self.control.send(Control::Stop);
+        self.join();
+    }
+
+    fn join(&mut self) {
+        for thread in self.threads.drain(..) {
+            if thread.join().is_err() {
+                tracing::error!("a thread of the partition panicked");
+            }
+        }
+    }
+}
+
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, OpenError> {
+    std::thread::Builder::new().name(name.into()).spawn(body).map_err(OpenError::Thread)
+}
+
+/// The loop.
+struct Run {
+    core: Core,
+    clock: EngineClock,
+    source: Arc<dyn ClockSource>,
+    log: Arc<dyn Log>,
+    first: Receiver<Request>,
+    usual: Receiver<Request>,
+    control: Receiver<Control>,
+    load: Arc<Load>,
+    work: Sender<Round>,
+    done: Receiver<Done>,
+    orders: Sender<Order>,
+    written: Receiver<Written>,
+    /// The commit thread has a batch.
+    in_flight: bool,
+    recycled: Option<Batch>,
+    /// Of the newest durable batch.
+    position: Position,
+    durable_lsn: u64,
+    checkpoint: CheckpointState,
+    last_sync_ms: u64,
+    /// Who waits for the checkpoint that is being written, and for the one after it.
+    callers: Vec<Sender<u64>>,
+    options: Options,
+}
+
+/// Where checkpoints stand.
+struct CheckpointState {
+    number: u32,
+    /// Of the newest durable one.
+    lsn: u64,
+    /// Log bytes appended since the newest freeze.
+    bytes_since: u64,
+    /// Log bytes appended since the freeze of the newest durable one.
+    lag_bytes: u64,
+    last_us: u64,
+    stage: Stage,
+    /// The position and checksum of the one being collected.
+    position: Option<Position>,
+}
+
+enum Stage {
+    Idle,
+    /// Images are being collected.
+    Collecting,
+    /// They are whole and wait for the log to be durable up to them.
+    Waiting(Box<Order>),
+    /// The writer has them.
+    Writing,
+}
+
+impl CheckpointState {
+    fn new(lsn: u64) -> CheckpointState {
+        CheckpointState {
+            number: 0,
+            lsn,
+            bytes_since: 0,
+            lag_bytes: 0,
+            last_us: 0,
+            stage: Stage::Idle,
+            position: None,
+        }
+    }
+}
+
+/// What happened.
+enum Happened {
+    First(Request),
+    Usual(Request),
+    Done(Done),
+    Written(Written),
+    Control(Control),
+    Time,
+}
+
+impl Run {
+    fn run(&mut self) -> StopReason {
+        let tick = self.clock.tick(self.source.read());
+        self.core.open(tick.now_ms);
+        self.checkpoint.last_us = self.source.read().monotonic_us;
+        let mut more = true;
+        loop {
+            let happened = self.wait(more);
+            let tick = self.clock.tick(self.source.read());
+            self.core.begin(tick.now_ms, tick.jumped_ms);
+            if let Some(by_ms) = tick.jumped_ms {
+                tracing::warn!(by_ms, "the wall clock jumped ahead; leases move with it");
+            }
+            if let Some(reason) = self.happen(happened) {
+                return reason;
+            }
+            if let Some(reason) = self.drain() {
+                return reason;
+            }
+            more = self.core.settle();
+            more |= self.step_checkpoint();
+            self.hand_over();
+        }
+    }
+
+    /// Waits for the next thing to do. While a batch is full, only for the log.
+    fn wait(&self, more: bool) -> Happened {
+        let full = self.in_flight && self.core.batch_bytes() >= self.options.batch_bytes_max;
+        let closed = never();
+        let (first, usual) = if full { (&closed, &closed) } else { (&self.first, &self.usual) };
+        let timeout = if more && !full { Duration::ZERO } else { self.until_due() };
+        select! {
+            recv(self.done) -> done => done.map_or(Happened::Time, Happened::Done),
+            recv(first) -> request => request.map_or(Happened::Time, Happened::First),
+            recv(usual) -> request => request.map_or(Happened::Time, Happened::Usual),
+            recv(self.written) -> written => written.map_or(Happened::Time, Happened::Written),
+            recv(self.control) -> control => control.map_or(Happened::Time, Happened::Control),
+            default(timeout) => Happened::Time,
+        }
+    }
+
+    fn until_due(&self) -> Duration {
+        /// Longest sleep: clocks may jump, and a checkpoint may be due.
+        const NAP_MAX: Duration = Duration::from_millis(500);
+        match self.core.next_due_ms() {
+            None => NAP_MAX,
+            Some(due_ms) => {
+                Duration::from_millis(due_ms.saturating_sub(self.core.now_ms())).min(NAP_MAX)
+            }
+        }
+    }
+
+    fn happen(&mut self, happened: Happened) -> Option<StopReason> {
+        match happened {
+            Happened::Time => {}
+            Happened::First(request) => self.request(request),
+            Happened::Usual(request) => self.usual_request(request),
+            Happened::Done(done) => return self.batch_done(done),
+            Happened::Written(written) => self.checkpoint_written(&written),
+            Happened::Control(Control::Checkpoint(caller)) => self.callers.push(caller),
+            Happened::Control(Control::Stop) => return Some(StopReason::Asked),
+            Happened::Control(Control::Fail(reason)) => return Some(reason),
+        }
+        None
+    }
+
+    /// Takes what has come in: results first, then the rest, each within its share.
+    fn drain(&mut self) -> Option<StopReason> {
+        while let Ok(done) = self.done.try_recv() {
+            if let Some(reason) = self.batch_done(done) {
+                return Some(reason);
+            }
+        }
+        for _ in 0..FIRST_PER_ROUND_MAX {
+            if self.core.batch_bytes() >= self.options.batch_bytes_max {
+                return None;
+            }
+            let Ok(request) = self.first.try_recv() else { break };
+            self.request(request);
+        }
+        for _ in 0..USUAL_PER_ROUND_MAX {
+            if self.core.batch_bytes() >= self.options.batch_bytes_max {
+                return None;
+            }
+            let Ok(request) = self.usual.try_recv() else { break };
+            self.usual_request(request);
+        }
+        None
+    }
+
+    fn usual_request(&mut self, request: Request) {
+        let (commands, bytes) = weight(&request);
+        self.load.commands.fetch_sub(commands, Ordering::Relaxed);
+        self.load.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        self.request(request);
+    }
+
+    fn request(&mut self, request: Request) {
+        match request {
+            Request::Query(crate::request::Query::Status, reply) => {
+                let status = self.core.status(crate::query::LogView {
+                    durable_lsn: self.durable_lsn,
+                    checkpoint_lsn: self.checkpoint.lsn,
+                    last_sync_ms: self.last_sync_ms,
+                });
+                // Says what is durable, so it need not wait for more to be.
+                reply(Ok(QueryAnswer::Status(Box::new(status))));
+            }
+            other => self.core.handle(other),
+        }
+    }
+
+    /// Gives the commit thread what there is, if it has nothing to do.
+    fn hand_over(&mut self) {
+        if !self.core.has_round() || self.in_flight {
+            return;
+        }
+        let round = self.core.take(self.recycled.take());
+        self.in_flight = round.batch.is_some();
+        if let Some(batch) = &round.batch {
+            let bytes = u64::try_from(batch.len_bytes()).unwrap_or(u64::MAX);
+            self.checkpoint.bytes_since += bytes;
+            self.checkpoint.lag_bytes += bytes;
+        }
+        // The commit thread ends after the loop.
+        let _ = self.work.send(round);
+    }
+
+    fn batch_done(&mut self, done: Done) -> Option<StopReason> {
+        self.in_flight = false;
+        self.recycled = Some(done.batch);
+        match done.result {
+            Ok(position) => {
+                self.position = position;
+                self.durable_lsn = done.last_lsn;
+                self.last_sync_ms = self.core.now_ms();
+                self.refuse_or_not();
+                None
+            }
+            Err(error) => Some(StopReason::Log(error)),
+        }
+    }
+
+    /// Creates are refused while the log has no room or checkpoints lag, so that work can drain.
+    fn refuse_or_not(&mut self) {
+        let status = self.log.status();
+        let lag_max = self.options.checkpoint_lag_bytes_max;
+        let refusing = if status.reserve_low {
+            Some(Rejection::Exhausted { bound: Bound::LogSpace, max: status.reserve_bytes })
+        } else if self.checkpoint.lag_bytes > lag_max {
+            Some(Rejection::Exhausted { bound: Bound::CheckpointLag, max: lag_max })
+        } else {
+            None
+        };
+        if refusing.is_some() != self.core.refusing.is_some() {
+            match &refusing {
+                Some(rejection) => tracing::warn!(%rejection, "refusing creates"),
+                None => tracing::info!("taking creates again"),
+            }
+        }
+        self.core.refusing = refusing;
+    }
+
+    // ── checkpoints ─────────────────────────────────────────────────────────────────────────
+
+    /// Moves the checkpoint on by a bounded amount of work. True if there is more to do at once.
+    fn step_checkpoint(&mut self) -> bool {
+        match std::mem::replace(&mut self.checkpoint.stage, Stage::Idle) {
+            Stage::Idle => {
+                if self.checkpoint_due() {
+                    self.freeze();
+                    return true;
+                }
+                false
+            }
+            Stage::Collecting => {
+                let Some(mut images) = self.core.images.take() else { return false };
+                let whole = self.core.engine.write_frozen(
+                    IMAGES_PER_ROUND_MAX,
+                    &mut images.sink(&mut self.core.payloads),
+                );
+                if !whole {
+                    self.core.images = Some(images);
+                    self.checkpoint.stage = Stage::Collecting;
+                    return true;
+                }
+                let checksum = self.core.engine.checksum();
+                let position = self.checkpoint.position;
+                self.checkpoint.stage =
+                    Stage::Waiting(Box::new(Order { images, position, checksum }));
+                self.step_checkpoint()
+            }
+            Stage::Waiting(order) if self.durable_lsn >= order.images.lsn => {
+                tracing::debug!(
+                    lsn = order.images.lsn,
+                    images = order.images.len(),
+                    "writing a checkpoint"
+                );
+                self.checkpoint.stage = Stage::Writing;
+                // The writer ends after the loop.
+                let _ = self.orders.send(*order);
+                false
+            }
+            Stage::Waiting(order) => {
+                self.checkpoint.stage = Stage::Waiting(order);
+                false
+            }
+            Stage::Writing => {
+                self.checkpoint.stage = Stage::Writing;
+                false
+            }
+        }
+    }
+
+    fn checkpoint_due(&self) -> bool {
+        let state = &self.checkpoint;
+        if !self.callers.is_empty() {
+            return true;
+        }
+        let every_us = u64::try_from(self.options.checkpoint_every.as_micros()).unwrap_or(u64::MAX);
+        let elapsed_us = self.source.read().monotonic_us.saturating_sub(state.last_us);
+        state.bytes_since >= self.options.checkpoint_log_bytes
+            || (state.bytes_since > 0 && elapsed_us >= every_us)
+    }
+
+    fn freeze(&mut self) {
+        self.checkpoint.number += 1;
+        self.checkpoint.bytes_since = 0;
+        self.checkpoint.last_us = self.source.read().monotonic_us;
+        self.checkpoint.position = Some(self.position);
+        let (number, lsn) = (self.checkpoint.number, self.core.last_lsn());
+        let mut images = Images::new(number, lsn, self.core.now_ms());
+        self.core.engine.freeze(&mut images.sink(&mut self.core.payloads));
+        self.core.images = Some(images);
+        self.checkpoint.stage = Stage::Collecting;
+    }
+
+    fn checkpoint_written(&mut self, written: &Written) {
+        self.checkpoint.stage = Stage::Idle;
+        self.checkpoint.lsn = written.lsn;
+        self.checkpoint.lag_bytes = self.checkpoint.bytes_since;
+        self.core.payloads.saved_through(written.number);
+        for caller in self.callers.drain(..) {
+            // It may have given up.
+            let _ = caller.send(written.lsn);
+        }
+    }
+
+    /// Tells everybody who waits that there is nothing more to come.
+    fn end(&mut self) {
+        let deliveries = self.core.abandon();
+        let left = self.core.take(None).deliveries;
+        deliveries.into_iter().chain(left).for_each(refuse);
+        for request in self.first.try_iter().chain(self.usual.try_iter()) {
+            refuse_request(request);
+        }
+    }
+}
+
+fn refuse_request(request: Request) {
+    match request {
+        Request::Commands(commands) => {
+            let results = commands.items.iter().map(|_| Err(Refused::Stopped)).collect();
+            (commands.reply)(results);
+        }
+        Request::Query(_, reply) => reply(Err(Refused::Stopped)),
+        Request::Poll(poll) => {
+            (poll.reply)(Err(Refused::Stopped));
+        }
+        Request::OpenStream(stream) => stream.sink.end(),
+        Request::EndPoll(_)
+        | Request::AddCredits(..)
+        | Request::CloseStream(_)
+        | Request::Return(_) => {}
+    }
+}
+
+fn refuse(delivery: Delivery) {
+    match delivery.action {
+        Action::Commands(reply, results) => {
+            reply(results.iter().map(|_| Err(Refused::Stopped)).collect());
+        }
+        Action::Query(reply, _) => reply(Err(Refused::Stopped)),
+        Action::Poll(reply, _) => {
+            reply(Err(Refused::Stopped));
+        }
+        Action::Jobs(sink, _) => sink.end(),
+        Action::Stop(..) => {}
+    }
+}
+
+/// What the commit thread says about a batch.
+struct Done {
+    batch: Batch,
+    last_lsn: u64,
+    result: Result<Position, LogError>,
+}
+
+/// The commit thread: makes batches durable, then lets their deliveries leave.
+struct Commit {
+    log: Arc<dyn Log>,
+    work: Receiver<Round>,
+    done: Sender<Done>,
+    deliverer: Deliverer,
+}
+
+impl Commit {
+    fn run(self) {
+        /// Nothing came for this long: a good moment to note what is durable.
+        const IDLE_AFTER: Duration = Duration::from_millis(50);
+        let mut noted = true;
+        loop {
+            let round = if noted {
+                self.work.recv().ok()
+            } else {
+                match self.work.recv_timeout(IDLE_AFTER) {
+                    Ok(round) => Some(round),
+                    Err(crossbeam_channel::RecvTimeoutError::Timeout) => {
+                        self.note_idle();
+                        noted = true;
+                        continue;
+                    }
+                    Err(crossbeam_channel::RecvTimeoutError::Disconnected) => None,
+                }
+            };
+            let Some(round) = round else { break };
+            if let Some(batch) = round.batch {
+                noted = false;
+                let (done, failed) = self.append(batch);
+                // The loop ends before this thread does.
+                let _ = self.done.send(done);
+                if failed {
+                    round.deliveries.into_iter().for_each(refuse);
+                    continue;
+                }
+            }
+            for delivery in round.deliveries {
+                self.deliverer.deliver(delivery);
+            }
+        }
+        self.note_idle();
+    }
+
+    fn append(&self, mut batch: Batch) -> (Done, bool) {
+        /// A full disk is asked again this often.
+        const ROOM_AGAIN_AFTER: Duration = Duration::from_millis(50);
+        let last_lsn = batch.last_lsn();
+        let result = loop {
+            match self.log.append(&mut batch) {
+                Err(LogError::NoSpace { .. }) => std::thread::sleep(ROOM_AGAIN_AFTER),
+                result => break result,
+            }
+        };
+        let failed = result.is_err();
+        (Done { batch, last_lsn, result }, failed)
+    }
+
+    fn note_idle(&self) {
+        if let Err(error) = self.log.idle() {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "failed to note what is durable"
+            );
+        }
+    }
+}
+
+/// Lets answers leave.
+struct Deliverer {
+    /// Where deliveries go that lack payloads; the loader itself has none.
+    to_load: Option<Sender<Delivery>>,
+    returns: Sender<Request>,
+}
+
+impl Deliverer {
+    fn deliver(&self, delivery: Delivery) {
+        if let (false, Some(to_load)) = (delivery.missing.is_empty(), &self.to_load) {
+            // The loader ends after the commit thread.
+            let _ = to_load.send(delivery);
+            return;
+        }
+        let left = match delivery.action {
+            Action::Commands(reply, results) => {
+                reply(results);
+                Vec::new()
+            }
+            Action::Query(reply, answer) => {
+                reply(Ok(answer));
+                Vec::new()
+            }
+            Action::Poll(reply, jobs) => reply(jobs),
+            Action::Jobs(sink, jobs) => sink.deliver(jobs),
+            Action::Stop(sinks, token) => {
+                for sink in sinks {
+                    sink.stop(token.key, token.activation);
+                }
+                Vec::new()
+            }
+        };
+        if !left.is_empty() {
+            let unsent = left.iter().map(|job| job.unsent).collect();
+            // When the loop has ended, the leases end by themselves.
+            let _ = self.returns.send(Request::Return(unsent));
+        }
+    }
+}
+
+/// The loader thread: reads payloads that were evicted, then lets their deliveries leave.
+struct Loader {
+    store: Arc<dyn Checkpoint>,
+    input: Receiver<Delivery>,
+    deliverer: Deliverer,
+    control: Sender<Control>,
+}
+
+impl Loader {
+    fn run(self) {
+        while let Ok(mut delivery) = self.input.recv() {
+            match self.fill(&mut delivery) {
+                Ok(()) => self.deliverer.deliver(delivery),
+                Err(lost) => {
+                    refuse(delivery);
+                    // The loop may have ended.
+                    let _ = self.control.send(Control::Fail(StopReason::Payload(lost)));
+                }
+            }
+        }
+    }
+
+    fn fill(&self, delivery: &mut Delivery) -> Result<(), PayloadLost> {
+        let mut missing = std::mem::take(&mut delivery.missing);
+        missing.sort_by(|a, b| a.key.cmp(&b.key));
+        let keys: Vec<&[u8]> = missing.iter().map(|missing| &*missing.key).collect();
+        let found = self.store.get_many(&keys).map_err(PayloadLost::Store)?;
+        for (missing, bytes) in missing.iter().zip(found) {
+            let bytes = bytes.ok_or_else(|| PayloadLost::Missing { key: missing.key.clone() })?;
+            delivery.fill(missing, bytes.into());
+        }
+        Ok(())
+    }
+}
+
+impl Delivery {
+    fn fill(&mut self, missing: &crate::core::Missing, bytes: Arc<[u8]>) {
+        match &mut self.action {
+            Action::Poll(_, Ok(jobs)) | Action::Jobs(_, jobs) => {
+                if let Some(job) = jobs.get_mut(missing.index) {
+                    job.payload = bytes;
+                }
+            }
+            Action::Query(_, QueryAnswer::Job(Some(job))) => {
+                if missing.result {
+                    job.result = bytes;
+                } else {
+                    job.payload = bytes;
+                }
+            }
+            Action::Query(_, QueryAnswer::Document(Some((_, value)))) => *value = bytes,
+            Action::Query(..) | Action::Poll(..) | Action::Commands(..) | Action::Stop(..) => {
+                unreachable!("only jobs and documents have payloads")
+            }
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Those who wait for jobs: polls, once, and streams, while they have credits. Oldest first; who
+//! was served goes to the end.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use rustc_hash::FxBuildHasher;
+use windlass_engine::State;
+use windlass_record::command::QueueName;
+use windlass_record::id::QueueId;
+
+use crate::request::{PollReply, StreamSink, WaiterId, Wanted};
+
+/// All who wait.
+#[derive(Default)]
+pub(crate) struct Waiters {
+    all: HashMap<WaiterId, Waiter, FxBuildHasher>,
+    /// Who wants jobs of a queue now, oldest first.
+    lines: Vec<BTreeSet<(u64, WaiterId)>>,
+    /// Who asked for a queue that does not exist yet.
+    hoping: HashMap<QueueName, Vec<WaiterId>>,
+    /// When polls give up.
+    ends: BTreeSet<(u64, WaiterId)>,
+    last_stamp: u64,
+    queues_known: usize,
+}
+
+/// One who waits.
+pub(crate) struct Waiter {
+    pub(crate) wanted: Wanted,
+    /// The queues of it that exist.
+    pub(crate) queues: Vec<QueueId>,
+    pub(crate) kind: Kind,
+    stamp: u64,
+}
+
+pub(crate) enum Kind {
+    Poll { jobs_max: u32, bytes_max: u64, reply: PollReply, ends_ms: u64 },
+    Stream { credits: u32, sink: Arc<dyn StreamSink> },
+}
+
+impl Waiter {
+    /// How many jobs it takes now.
+    pub(crate) fn room(&self) -> u32 {
+        match &self.kind {
+            Kind::Poll { jobs_max, .. } => *jobs_max,
+            Kind::Stream { credits, .. } => *credits,
+        }
+    }
+}
+
+impl Waiters {
+    pub(crate) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(crate) fn add(&mut self, state: &State, id: WaiterId, wanted: Wanted, kind: Kind) {
+        let mut queues = Vec::new();
+        for name in &wanted.queues {
+            match state.queue_named(name) {
+                Some(queue) => queues.push(queue),
+                None => self.hoping.entry(name.clone()).or_default().push(id),
+            }
+        }
+        queues.sort_unstable();
+        queues.dedup();
+        if let Kind::Poll { ends_ms, .. } = &kind {
+            self.ends.insert((*ends_ms, id));
+        }
+        let replaced = self.all.insert(id, Waiter { wanted, queues, kind, stamp: 0 });
+        debug_assert!(replaced.is_none(), "waiter ids are unique");
+        self.join(id);
+    }
+
+    pub(crate) fn get(&self, id: WaiterId) -> Option<&Waiter> {
+        self.all.get(&id)
+    }
+
+    pub(crate) fn remove(&mut self, id: WaiterId) -> Option<Waiter> {
+        self.leave(id);
+        let waiter = self.all.remove(&id)?;
+        if let Kind::Poll { ends_ms, .. } = &waiter.kind {
+            self.ends.remove(&(*ends_ms, id));
+        }
+        if waiter.queues.len() < waiter.wanted.queues.len() {
+            for name in &waiter.wanted.queues {
+                if let Some(ids) = self.hoping.get_mut(name) {
+                    ids.retain(|&other| other != id);
+                    if ids.is_empty() {
+                        self.hoping.remove(name);
+                    }
+                }
+            }
+        }
+        Some(waiter)
+    }
+
+    /// Changes a stream's credits, and its place in line: a stream without credits stands in none,
+    /// one that was served goes to the end.
+    pub(crate) fn set_credits(&mut self, id: WaiterId, change: impl FnOnce(u32) -> u32) {
+        self.leave(id);
+        if let Some(Waiter { kind: Kind::Stream { credits, .. }, .. }) = self.all.get_mut(&id) {
+            *credits = change(*credits);
+        }
+        self.join(id);
+    }
+
+    /// Adds credits without losing the place in line.
+    pub(crate) fn add_credits(&mut self, id: WaiterId, more: u32) -> &[QueueId] {
+        match self.all.get_mut(&id) {
+            Some(Waiter { kind: Kind::Stream { credits, .. }, .. }) if *credits > 0 => {
+                *credits = credits.saturating_add(more);
+            }
+            Some(_) => self.set_credits(id, |credits| credits.saturating_add(more)),
+            None => {}
+        }
+        self.all.get(&id).map_or(&[], |waiter| &waiter.queues)
+    }
+
+    /// The oldest who wants jobs of a queue, and how many want them.
+    pub(crate) fn first(&self, queue: QueueId) -> Option<(WaiterId, usize)> {
+        let line = self.lines.get(usize::try_from(queue.0).ok()?)?;
+        let &(_, id) = line.first()?;
+        Some((id, line.len()))
+    }
+
+    /// How many want jobs of a queue.
+    pub(crate) fn in_line(&self, queue: QueueId) -> u32 {
+        let line = usize::try_from(queue.0).ok().and_then(|index| self.lines.get(index));
+        line.map_or(0, |line| u32::try_from(line.len()).unwrap_or(u32::MAX))
+    }
+
+    /// Polls whose time is over.
+    pub(crate) fn ended(&self, now_ms: u64) -> Option<WaiterId> {
+        let &(ends_ms, id) = self.ends.first()?;
+        (ends_ms <= now_ms).then_some(id)
+    }
+
+    /// When the next poll gives up.
+    pub(crate) fn next_end_ms(&self) -> Option<u64> {
+        self.ends.first().map(|&(ends_ms, _)| ends_ms)
+    }
+
+    /// Lets those who hoped for queues that exist by now stand in their lines. True if there are
+    /// new queues.
+    pub(crate) fn meet_new_queues(&mut self, state: &State) {
+        let known = state.queue_count();
+        if known == self.queues_known {
+            return;
+        }
+        let fresh: Vec<(QueueId, QueueName)> = state
+            .queues()
+            .skip(self.queues_known)
+            .map(|(id, queue)| {
+                let (tenant, name) = (Box::from(&*queue.tenant), Box::from(&*queue.name));
+                (id, QueueName { tenant, queue: name })
+            })
+            .collect();
+        self.queues_known = known;
+        for (queue, name) in fresh {
+            for id in self.hoping.remove(&name).unwrap_or_default() {
+                self.leave(id);
+                if let Some(waiter) = self.all.get_mut(&id) {
+                    waiter.queues.push(queue);
+                }
+                self.join(id);
+            }
+        }
+    }
+
+    /// The streams of a worker.
+    pub(crate) fn streams_of(&self, worker: &str) -> Vec<Arc<dyn StreamSink>> {
+        self.all
+            .values()
+            .filter(|waiter| &*waiter.wanted.worker == worker)
+            .filter_map(|waiter| match &waiter.kind {
+                Kind::Stream { sink, .. } => Some(sink.clone()),
+                Kind::Poll { .. } => None,
+            })
+            .collect()
+    }
+
+    /// Everybody, for the end.
+    pub(crate) fn drain(&mut self) -> Vec<Waiter> {
+        self.lines.clear();
+        self.hoping.clear();
+        self.ends.clear();
+        self.all.drain().map(|(_, waiter)| waiter).collect()
+    }
+
+    fn join(&mut self, id: WaiterId) {
+        self.last_stamp += 1;
+        let Some(waiter) = self.all.get_mut(&id) else { return };
+        if waiter.room() == 0 {
+            return;
+        }
+        waiter.stamp = self.last_stamp;
+        for queue in &waiter.queues {
+            let index = usize::try_from(queue.0).expect("usize has at least 32 bits");
+            if self.lines.len() <= index {
+                self.lines.resize_with(index + 1, BTreeSet::new);
+            }
+            if let Some(line) = self.lines.get_mut(index) {
+                line.insert((self.last_stamp, id));
+            }
+        }
+    }
+
+    fn leave(&mut self, id: WaiterId) {
+        let Some(waiter) = self.all.get(&id) else { return };
+        for queue in &waiter.queues {
+            let line = usize::try_from(queue.0).ok().and_then(|index| self.lines.get_mut(index));
+            if let Some(line) = line {
+                line.remove(&(waiter.stamp, id));
+            }
+        }
+    }
+}

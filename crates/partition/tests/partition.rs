@@ -1,0 +1,296 @@
+//! A partition on memory backends: what goes in, what comes out, what a restart finds.
+
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use windlass_checkpoint::{MemoryCheckpoint, MemoryDisk};
+use windlass_log::MemoryLog;
+use windlass_partition::request::{
+    Answer, Commands, HandedJob, JobFilter, Poll, Query, QueryAnswer, Refused, Request, Stream,
+    StreamSink, WaiterId, Wanted,
+};
+use windlass_partition::{Handle, Options, Partition};
+use windlass_record::command::{
+    Command, CompleteJob, CreateJob, JobOptions, Lease, PauseQueue, QueueName,
+};
+use windlass_record::id::JobKey;
+use windlass_record::rejection::Rejection;
+
+const SOON: Duration = Duration::from_secs(5);
+
+struct Fixture {
+    partition: Partition,
+    log: MemoryLog,
+    disk: MemoryDisk,
+}
+
+impl Fixture {
+    fn new() -> Fixture {
+        Fixture::with(Options::default())
+    }
+
+    fn with(options: Options) -> Fixture {
+        let log = MemoryLog::create(1, 1).unwrap();
+        let disk = MemoryDisk::new();
+        Fixture { partition: open(options, &log, &disk), log, disk }
+    }
+
+    /// Stops without a checkpoint and opens again.
+    fn crash(self, options: Options) -> Fixture {
+        self.partition.kill();
+        Fixture { partition: open(options, &self.log, &self.disk), log: self.log, disk: self.disk }
+    }
+
+    fn give(&self, command: Command) -> Result<Answer, Refused> {
+        give(&self.partition.handle(), vec![command]).remove(0)
+    }
+
+    fn query(&self, query: Query) -> QueryAnswer {
+        let (tx, rx) = mpsc::channel();
+        let reply = Box::new(move |answer| tx.send(answer).unwrap());
+        self.partition.handle().submit(Request::Query(query, reply)).unwrap();
+        rx.recv_timeout(SOON).unwrap().unwrap()
+    }
+
+    fn poll(&self, id: u64, wait_ms: u64) -> mpsc::Receiver<Vec<HandedJob>> {
+        let (tx, rx) = mpsc::channel();
+        let poll = Poll {
+            id: WaiterId(id),
+            wanted: wanted(),
+            jobs_max: 10,
+            bytes_max: u64::MAX,
+            wait_ms,
+            reply: Box::new(move |jobs| match tx.send(jobs.unwrap()) {
+                Ok(()) => Vec::new(),
+                Err(mpsc::SendError(jobs)) => jobs,
+            }),
+        };
+        self.partition.handle().submit(Request::Poll(poll)).unwrap();
+        rx
+    }
+
+    fn complete(&self, job: &HandedJob) -> Result<Answer, Refused> {
+        self.give(Command::CompleteJob(CompleteJob {
+            lease: Lease { key: job.key, activation: Some(job.activation) },
+            result: Arc::from(*b"done"),
+            documents: Vec::new(),
+        }))
+    }
+}
+
+fn open(options: Options, log: &MemoryLog, disk: &MemoryDisk) -> Partition {
+    let checkpoint = MemoryCheckpoint::open(disk);
+    Partition::open(options, Arc::new(log.handle()), Arc::new(checkpoint)).unwrap()
+}
+
+fn give(handle: &Handle, items: Vec<Command>) -> Vec<Result<Answer, Refused>> {
+    let (tx, rx) = mpsc::channel();
+    let reply = Box::new(move |results| tx.send(results).unwrap());
+    handle.submit(Request::Commands(Commands { items, reply })).unwrap();
+    rx.recv_timeout(SOON).unwrap()
+}
+
+fn queue() -> QueueName {
+    QueueName { tenant: "default".into(), queue: "q".into() }
+}
+
+fn wanted() -> Wanted {
+    Wanted { queues: vec![queue()], worker: "w".into(), lease_ms: 60_000, with_token: true }
+}
+
+fn create(group: &str) -> Command {
+    create_with(group, None)
+}
+
+fn create_with(group: &str, options: Option<Box<JobOptions>>) -> Command {
+    Command::CreateJob(CreateJob {
+        queue: queue(),
+        job_type: "".into(),
+        group: group.into(),
+        priority: 0,
+        retries: 3,
+        due_ms: None,
+        payload: Arc::from(*b"{}"),
+        options,
+    })
+}
+
+fn key_of(answer: Result<Answer, Refused>) -> JobKey {
+    match answer {
+        Ok(Answer::Created { key, .. }) => key,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_waiting_poll_is_answered_by_a_create_at_once() {
+    let fixture = Fixture::new();
+    let jobs = fixture.poll(1, 30_000);
+    let started = Instant::now();
+    let key = key_of(fixture.give(create("a")));
+    let jobs = jobs.recv_timeout(SOON).unwrap();
+    assert_eq!(jobs.iter().map(|job| job.key).collect::<Vec<_>>(), [key]);
+    assert_eq!(&*jobs[0].payload, b"{}");
+    assert!(started.elapsed() < Duration::from_millis(500), "no polling interval in between");
+    assert_eq!(fixture.complete(&jobs[0]), Ok(Answer::Done));
+    let again = fixture.complete(&jobs[0]);
+    assert_eq!(again, Err(Refused::Rejected(Rejection::JobNotFound { key })));
+}
+
+#[test]
+fn a_poll_that_waits_in_vain_ends_empty() {
+    let fixture = Fixture::new();
+    assert!(fixture.poll(1, 0).recv_timeout(SOON).unwrap().is_empty());
+    assert!(fixture.poll(2, 20).recv_timeout(SOON).unwrap().is_empty());
+}
+
+#[test]
+fn jobs_for_a_poll_whose_client_is_gone_are_ready_again_at_once() {
+    let fixture = Fixture::new();
+    drop(fixture.poll(1, 30_000));
+    let key = key_of(fixture.give(create("a")));
+    let jobs = fixture.poll(2, 5_000).recv_timeout(SOON).unwrap();
+    assert_eq!(jobs.iter().map(|job| job.key).collect::<Vec<_>>(), [key]);
+    assert_eq!(jobs[0].activation, 2, "the number of the lost activation is spent");
+}
+
+struct Sink(mpsc::Sender<Vec<HandedJob>>, mpsc::Sender<JobKey>);
+
+impl StreamSink for Sink {
+    fn deliver(&self, jobs: Vec<HandedJob>) -> Vec<HandedJob> {
+        match self.0.send(jobs) {
+            Ok(()) => Vec::new(),
+            Err(mpsc::SendError(jobs)) => jobs,
+        }
+    }
+
+    fn stop(&self, job: JobKey, _activation: u32) {
+        let _ = self.1.send(job);
+    }
+
+    fn end(&self) {}
+}
+
+#[test]
+fn a_stream_gets_no_more_than_its_credits() {
+    let fixture = Fixture::new();
+    for _ in 0..5 {
+        key_of(fixture.give(create("a")));
+    }
+    let (jobs_tx, jobs) = mpsc::channel();
+    let (stops_tx, _stops) = mpsc::channel();
+    let stream = Stream {
+        id: WaiterId(1),
+        wanted: wanted(),
+        credits: 2,
+        sink: Box::new(Sink(jobs_tx, stops_tx)),
+    };
+    let handle = fixture.partition.handle();
+    handle.submit(Request::OpenStream(stream)).unwrap();
+    assert_eq!(jobs.recv_timeout(SOON).unwrap().len(), 2);
+    let QueryAnswer::Queues(queues) = fixture.query(Query::Queues(None)) else { panic!() };
+    assert_eq!((queues[0].counts.ready, queues[0].counts.active), (3, 2));
+    handle.submit(Request::AddCredits(WaiterId(1), 10)).unwrap();
+    assert_eq!(jobs.recv_timeout(SOON).unwrap().len(), 3, "the backlog is drained in order");
+    handle.submit(Request::CloseStream(WaiterId(1))).unwrap();
+}
+
+#[test]
+fn one_of_a_hundred_concurrent_inserts_holds_the_unique_key() {
+    let fixture = Fixture::new();
+    let options = JobOptions { unique_key: "only".into(), ..JobOptions::default() };
+    let threads: Vec<_> = (0..100)
+        .map(|_| {
+            let handle = fixture.partition.handle();
+            let options = Some(Box::new(options.clone()));
+            std::thread::spawn(move || give(&handle, vec![create_with("a", options)]).remove(0))
+        })
+        .collect();
+    let answers: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
+    let made: Vec<_> = answers.iter().filter_map(|answer| answer.as_ref().ok()).collect();
+    let [Answer::Created { key, .. }] = *made.as_slice() else { panic!("{made:?}") };
+    let holder = *key;
+    let refused = Err(Refused::Rejected(Rejection::UniqueKeyHeld { holder }));
+    assert_eq!(answers.iter().filter(|answer| **answer == refused).count(), 99);
+}
+
+#[test]
+fn a_restart_finds_everything_that_was_acknowledged() {
+    for checkpoints in [0, 1, 3] {
+        let options = Options { lease_grace: Duration::from_millis(50), ..Options::default() };
+        let mut fixture = Fixture::with(options.clone());
+        let mut keys = Vec::new();
+        for round in 0..4 {
+            for group in ["a", "b", "c"] {
+                keys.push(key_of(fixture.give(create(group))));
+            }
+            if round < checkpoints {
+                assert!(fixture.partition.checkpoint_now().is_some());
+            }
+            fixture = fixture.crash(options.clone());
+        }
+        let mut seen = Vec::new();
+        loop {
+            let jobs = fixture.poll(100 + seen.len() as u64, 0).recv_timeout(SOON).unwrap();
+            if jobs.is_empty() {
+                break;
+            }
+            for job in &jobs {
+                assert_eq!(&*job.payload, b"{}", "read back from where it is");
+                assert_eq!(fixture.complete(job), Ok(Answer::Done));
+                seen.push(job.key);
+            }
+        }
+        seen.sort_unstable();
+        assert_eq!(seen, keys, "with {checkpoints} checkpoints");
+    }
+}
+
+#[test]
+fn finished_jobs_can_be_looked_up() {
+    let fixture = Fixture::new();
+    let key = key_of(fixture.give(create("a")));
+    let jobs = fixture.poll(1, 0).recv_timeout(SOON).unwrap();
+    fixture.complete(&jobs[0]).unwrap();
+    let QueryAnswer::Job(Some(job)) = fixture.query(Query::Job(key)) else { panic!() };
+    assert_eq!((job.state, &*job.result), ("completed", &b"done"[..]));
+    let filter = JobFilter { state: Some("completed"), ..JobFilter::default() };
+    let QueryAnswer::Jobs(jobs, 0) = fixture.query(Query::Jobs(filter)) else { panic!() };
+    assert_eq!(jobs.len(), 1);
+}
+
+#[test]
+fn a_paused_queue_hands_out_nothing_until_it_is_resumed() {
+    let fixture = Fixture::new();
+    key_of(fixture.give(create("a")));
+    let pause = |paused| Command::PauseQueue(PauseQueue { queue: queue(), paused });
+    fixture.give(pause(true)).unwrap();
+    assert!(fixture.poll(1, 0).recv_timeout(SOON).unwrap().is_empty());
+    let waiting = fixture.poll(2, 30_000);
+    fixture.give(pause(false)).unwrap();
+    assert_eq!(waiting.recv_timeout(SOON).unwrap().len(), 1);
+}
+
+#[test]
+fn answers_of_a_stopped_partition_say_so() {
+    let fixture = Fixture::new();
+    let (tx, waiting) = mpsc::channel();
+    let poll = Poll {
+        id: WaiterId(1),
+        wanted: wanted(),
+        jobs_max: 1,
+        bytes_max: u64::MAX,
+        wait_ms: 60_000,
+        reply: Box::new(move |jobs| {
+            tx.send(jobs.map(|jobs| jobs.len())).unwrap();
+            Vec::new()
+        }),
+    };
+    let handle = fixture.partition.handle();
+    handle.submit(Request::Poll(poll)).unwrap();
+    fixture.partition.stop();
+    assert_eq!(waiting.recv_timeout(SOON).unwrap(), Err(Refused::Stopped));
+    let commands = Commands { items: vec![create("a")], reply: Box::new(|_| ()) };
+    assert!(handle.submit(Request::Commands(commands)).is_err());
+}
