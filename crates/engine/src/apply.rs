@@ -69,9 +69,9 @@ impl State {
             Event::JobRetried { key, due_ms, retries, attempt, failures, message } => {
                 let slot = self.live(*key);
                 self.leave(slot);
+                self.mark_retry(slot);
                 let job = self.jobs.get_mut(slot);
                 job.retries = *retries;
-                job.flags.set(Flags::RETRY, true);
                 let extra = job.extra_mut();
                 extra.failures = *failures;
                 extra.message = (*message).into();
@@ -433,6 +433,13 @@ impl State {
         }
     }
 
+    /// The job, which stands in no lane, is served as a retry from now on.
+    fn mark_retry(&mut self, slot: Slot) {
+        self.jobs.get_mut(slot).flags.set(Flags::RETRY, true);
+        let priority = self.priority(slot);
+        self.relane(slot, priority);
+    }
+
     fn wait_or_ready(&mut self, slot: Slot, due_ms: u64, waiting: JobState, now_ms: u64) {
         if due_ms == 0 {
             self.make_ready(slot, now_ms);
@@ -445,8 +452,6 @@ impl State {
 
     /// Puts a job that stands nowhere into its lane.
     fn make_ready(&mut self, slot: Slot, now_ms: u64) {
-        let priority = self.priority(slot);
-        self.relane(slot, priority);
         self.set_state(slot, JobState::Ready);
         let queue = self.queue_of(slot);
         let order = match self.queue(queue).settings.order {
@@ -471,9 +476,9 @@ impl State {
     ) {
         self.last_counter = self.last_counter.max(incident.counter());
         self.set_state(slot, JobState::Incident);
+        self.mark_retry(slot);
         let job = self.jobs.get_mut(slot);
         let key = job.key;
-        job.flags.set(Flags::RETRY, true);
         job.extra_mut().incident =
             Some(Incident { key: incident, kind, code: code.into(), since_ms: now_ms });
         self.incidents.insert(incident, key);

@@ -53,7 +53,7 @@ pub const INVARIANTS: [(&str, Search); 20] = [
     ("a group without jobs is idle, and no other", idle_groups),
     ("keys count the bays that use them, and are looked at when their window frees", limits),
     ("only an active job has a worker, or has been asked to stop", active_only),
-    ("no key, stamp or turn is newer than its counter; ready retries are in their class", counters),
+    ("no key, stamp or turn is newer than its counter; retries are in their class", counters),
 ];
 
 /// Checks all invariants; returns the first that does not hold.
@@ -390,7 +390,7 @@ fn counters(state: &State) -> Option<u64> {
     let late_job = state.jobs.iter().find(|(slot, job)| {
         let class = state.class_of(state.queue_of(*slot), *slot);
         let in_class = state.lanes.get(job.lane).class == class;
-        job.key.counter() > state.last_counter || (job.state == JobState::Ready && !in_class)
+        job.key.counter() > state.last_counter || !in_class
     });
     if let Some((_, job)) = late_job {
         return Some(job.key.raw());

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use crate::LogError;
-use crate::fs::{FileSystem, Lock};
+use crate::fs::{File, FileSystem, Lock};
 
 /// Takes the lock file at `path`, which guards `dir`.
 pub(crate) fn lock(
@@ -30,13 +30,33 @@ pub(crate) fn replace_file(
     bytes: &[u8],
 ) -> Result<(), LogError> {
     let path_new = dir.join(name_new);
-    remove_if_exists(fs, &path_new)?;
     let write_error = |error| LogError::io("write", &path_new, error);
-    let file = fs.create(&path_new).map_err(write_error)?;
+    let file = create_anew(fs, dir, name_new)?;
     file.write_at(bytes, 0).map_err(write_error)?;
     file.sync_data().map_err(write_error)?;
     rename(fs, dir, name_new, name)?;
     sync(fs, dir)
+}
+
+/// Creates a file that will be renamed once it is whole, in place of one that an earlier attempt left behind.
+///
+/// The removal is made durable first. Otherwise, where a directory's changes are not kept in order, the later rename
+/// might survive without it, and give the final name to the old file.
+pub(crate) fn create_anew(
+    fs: &dyn FileSystem,
+    dir: &Path,
+    name: &str,
+) -> Result<Box<dyn File>, LogError> {
+    let path = dir.join(name);
+    match fs.create(&path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            remove_if_exists(fs, &path)?;
+            sync(fs, dir)?;
+            fs.create(&path)
+        }
+        result => result,
+    }
+    .map_err(|error| LogError::io("create", path, error))
 }
 
 pub(crate) fn rename(

@@ -147,9 +147,9 @@ impl FileSnapshots {
 
     fn write_unfinished(&self, content: &mut dyn Read) -> Result<u64, SnapshotError> {
         let path = self.dir.join(UNFINISHED);
-        dir::remove_if_exists(self.fs.as_ref(), &path).map_err(SnapshotError::Store)?;
         let write_error = |error| SnapshotError::Store(LogError::io("write", &path, error));
-        let file = self.fs.create(&path).map_err(write_error)?;
+        let file = dir::create_anew(self.fs.as_ref(), &self.dir, UNFINISHED);
+        let file = file.map_err(SnapshotError::Store)?;
         let mut chunk = vec![0; CHUNK_BYTES];
         let (mut len_bytes, mut crc) = (0, 0);
         loop {

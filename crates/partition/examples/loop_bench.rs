@@ -7,7 +7,8 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use windlass_checkpoint::{LocalCheckpoint, LocalOptions};
-use windlass_log::{FileLog, FileLogOptions, NewLog};
+use windlass_log::fs::OsFileSystem;
+use windlass_log::{FileLog, FileLogOptions, LifeId, NewLog};
 use windlass_partition::request::{
     Commands, HandedJob, Request, Stream, StreamSink, WaiterId, Wanted,
 };
@@ -60,12 +61,10 @@ fn main() {
     let dir = std::env::args().nth(1).expect("a directory");
     let dir = std::path::Path::new(&dir).join(format!("loop-{}", std::process::id()));
     std::fs::create_dir_all(&dir).expect("a directory");
-    let log = FileLog::open_or_create(
-        dir.join("log"),
-        FileLogOptions::default(),
-        &NewLog { partition: 1, first_lsn: 1 },
-    )
-    .expect("a log");
+    let fs = Arc::new(OsFileSystem);
+    let new = NewLog { life: LifeId::random(), partition: 1, first_lsn: 1 };
+    let log = FileLog::create(fs, &dir.join("log"), &new, FileLogOptions::default())
+        .expect("a log");
     let checkpoint =
         LocalCheckpoint::open(dir.join("checkpoint"), &LocalOptions::default()).expect("a store");
     let partition =

@@ -2,7 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use windlass_checkpoint::{Checkpoint, KeyRange};
+use crossbeam_channel::{Sender, bounded};
+use windlass_checkpoint::{Checkpoint, KeyRange, View};
 use windlass_engine::{Engine, LoadError, State};
 use windlass_log::{EpochOpened, EpochRequest, FrameKind, Log, LogError, Position, ReadFrom};
 use windlass_record::codec::{DecodeError, Decoder, VERSION, decode_event};
@@ -130,22 +131,13 @@ fn load(
     if stamp.format > u32::from(windlass_engine::state::image::IMAGE_VERSION) {
         return Err(OpenError::NewerCheckpoint { format: stamp.format });
     }
+    let view = checkpoint.snapshot()?;
     for tag in State::LOAD_ORDER {
-        let mut failed = None;
-        checkpoint.scan_with(&KeyRange::prefix([tag]), &mut |key, value| {
+        load_images(&*view, tag, |key, value| {
             let loaded =
                 engine.load(key, value, &mut |key, len| payloads.keep_stored(key, len));
-            match loaded {
-                Ok(()) => ControlFlow::Continue(()),
-                Err(source) => {
-                    failed = Some(OpenError::Image { key: key.to_vec(), source });
-                    ControlFlow::Break(())
-                }
-            }
+            loaded.map_err(|source| OpenError::Image { key: key.to_vec(), source })
         })?;
-        if let Some(error) = failed {
-            return Err(error);
-        }
     }
     engine.finish_load();
     let found = engine.checksum();
@@ -154,6 +146,82 @@ fn load(
     }
     let near = (stamp.position != 0).then(|| Position::from_raw(stamp.position));
     Ok((stamp.lsn, near))
+}
+
+/// Gives all images with this tag to `take`, in order. A thread of its own reads and unpacks them
+/// while they are taken in: both are work for a core.
+fn load_images(
+    view: &dyn View,
+    tag: u8,
+    mut take: impl FnMut(&[u8], &[u8]) -> Result<(), OpenError>,
+) -> Result<(), OpenError> {
+    std::thread::scope(|scope| {
+        let (chunks_out, chunks) = bounded::<Chunk>(CHUNKS_AHEAD_MAX);
+        let reader = scope.spawn(move || read_chunks(view, tag, &chunks_out));
+        for chunk in &chunks {
+            chunk.each(&mut take)?;
+        }
+        match reader.join() {
+            Ok(read) => Ok(read?),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+/// Chunks that are read before they are taken in.
+const CHUNKS_AHEAD_MAX: usize = 8;
+/// Bytes of a chunk.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// Images, packed.
+#[derive(Default)]
+struct Chunk {
+    bytes: Vec<u8>,
+    /// Where each key and each value ends.
+    ends: Vec<(usize, usize)>,
+}
+
+impl Chunk {
+    fn each(
+        &self,
+        take: &mut impl FnMut(&[u8], &[u8]) -> Result<(), OpenError>,
+    ) -> Result<(), OpenError> {
+        let mut rest = &*self.bytes;
+        let mut at = 0;
+        for &(key_end, value_end) in &self.ends {
+            let (key, after) = rest.split_at(key_end - at);
+            let (value, after) = after.split_at(value_end - key_end);
+            take(key, value)?;
+            rest = after;
+            at = value_end;
+        }
+        Ok(())
+    }
+}
+
+fn read_chunks(
+    view: &dyn View,
+    tag: u8,
+    chunks: &Sender<Chunk>,
+) -> windlass_checkpoint::Result<()> {
+    let mut chunk = Chunk::default();
+    view.scan_with(&KeyRange::prefix([tag]), &mut |key, value| {
+        chunk.bytes.extend_from_slice(key);
+        let key_end = chunk.bytes.len();
+        chunk.bytes.extend_from_slice(value);
+        chunk.ends.push((key_end, chunk.bytes.len()));
+        if chunk.bytes.len() < CHUNK_BYTES {
+            return ControlFlow::Continue(());
+        }
+        match chunks.send(std::mem::take(&mut chunk)) {
+            Ok(()) => ControlFlow::Continue(()),
+            // Whoever takes them in has failed.
+            Err(_) => ControlFlow::Break(()),
+        }
+    })?;
+    // As above.
+    let _ = chunks.send(chunk);
+    Ok(())
 }
 
 fn replay(

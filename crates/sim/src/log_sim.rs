@@ -265,19 +265,19 @@ impl Run {
         match self.step() {
             Ok(()) => Ok(()),
             Err(Stop::NotOpen) => self.recover(),
+            Err(Stop::Log(_)) if self.disk.is_crashed() => {
+                self.stop(Restart::PowerLoss);
+                self.recover()
+            }
             // The sync of a segment that was being prepared failed. Nothing was written, and the next step tries again.
             Err(Stop::Log(LogError::NoSpace)) => {
                 self.model.in_flight.clear();
                 expect(self.sync_may_fail, "the disk is not full")
             }
             Err(Stop::Log(error)) => {
-                if !self.disk.is_crashed() {
-                    self.check_poisoned(&error)?;
-                    // The machine runs on; a new process sees everything, durable or not.
-                    self.stop(Restart::ProcessKilled);
-                } else {
-                    self.stop(Restart::PowerLoss);
-                }
+                self.check_poisoned(&error)?;
+                // The machine runs on; a new process sees everything, durable or not.
+                self.stop(Restart::ProcessKilled);
                 self.recover()
             }
         }

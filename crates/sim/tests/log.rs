@@ -72,3 +72,12 @@ fn a_full_disk_refuses_and_recovers() {
         hold(fill_disk(seed), seed, "a_full_disk_refuses_and_recovers", "full disk");
     }
 }
+
+/// A rename survived the loss of power and the removal before it did not: an unfinished file of an earlier attempt to
+/// create the log became its marks.
+#[test]
+fn an_unfinished_file_of_an_earlier_attempt_never_gets_the_final_name() {
+    let (seed, fault) = (40_136, Fault::SyncFailureAt(2));
+    let test = "an_unfinished_file_of_an_earlier_attempt_never_gets_the_final_name";
+    hold(run(seed, fault).map(drop), seed, test, &format!("{fault:?}"));
+}

@@ -245,6 +245,7 @@ impl WorkerBuilder {
 }
 
 /// What the loop waits for.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, and it is not kept")]
 enum Event {
     Link(LinkEvent),
     HeartbeatDue,

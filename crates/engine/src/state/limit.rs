@@ -95,6 +95,12 @@ impl GateState {
             .copied()
     }
 
+    /// How many bays of a queue wait before this one.
+    pub(crate) fn ahead(&self, queue: QueueId, entry: (u64, u32)) -> u64 {
+        let parked = self.lines.get(&queue).map(|line| line.parked.range(..entry).count());
+        parked.and_then(|count| u64::try_from(count).ok()).unwrap_or(0)
+    }
+
     pub(crate) fn leave_awake(&mut self, queue: QueueId, entry: (u64, u32)) {
         let line = self.line(queue);
         line.awake.remove(&entry);
@@ -160,15 +166,19 @@ impl Limit {
         }
     }
 
-    /// Forgets hand-outs that have left the window that ends at `now_ms`.
-    pub(crate) fn prune(&mut self, now_ms: u64) {
-        let Some(rate) = self.settings.rate else {
-            self.handed_ms.clear();
-            return;
-        };
-        while self.handed_ms.front().is_some_and(|&at_ms| at_ms.saturating_add(rate.window_ms) <= now_ms) {
-            self.handed_ms.pop_front();
+    /// Forgets hand-outs that have left the window that ends at `now_ms`; tells whether any had.
+    pub(crate) fn prune(&mut self, now_ms: u64) -> bool {
+        let before = self.handed_ms.len();
+        match self.settings.rate {
+            None => self.handed_ms.clear(),
+            Some(rate) => {
+                let left = |at_ms: &u64| at_ms.saturating_add(rate.window_ms) <= now_ms;
+                while self.handed_ms.front().is_some_and(left) {
+                    self.handed_ms.pop_front();
+                }
+            }
         }
+        self.handed_ms.len() != before
     }
 
     /// Forgets one hand-out that came to nothing.

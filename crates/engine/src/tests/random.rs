@@ -171,12 +171,12 @@ impl World {
                 retries: self.random.one_in(2).then_some(2),
             }),
             36 if self.random.one_in(3) => Command::ConfigureQueue(ConfigureQueue {
-                queue: queue_name(self.random.of(&QUEUES)),
+                queue: queue_name(self.queue()),
                 settings: self.queue_settings(),
                 seed_only: false,
             }),
             36 => Command::PauseQueue(PauseQueue {
-                queue: queue_name(self.random.of(&QUEUES)),
+                queue: queue_name(self.queue()),
                 paused: self.random.one_in(3),
             }),
             37 => Command::ConfigureLimit(ConfigureLimit {
@@ -228,7 +228,7 @@ impl World {
             DeadlineOutcome::Alert,
         ];
         let random = &mut self.random;
-        let mut deadline = |random: &mut Random| {
+        let deadline = |random: &mut Random| {
             random.one_in(5).then(|| (1 + random.below(500), *random.of(&outcomes)))
         };
         JobOptions {
@@ -320,6 +320,10 @@ impl World {
             true => self.key(check),
             false => *self.random.of(&keys),
         }
+    }
+
+    fn queue(&mut self) -> &'static str {
+        QUEUES[self.random.below(3) as usize]
     }
 
     fn priority(&mut self) -> i32 {

@@ -258,17 +258,17 @@ impl Shared {
         let path = self.dir.join(layout::PREPARING);
         let prepare_error = |error| LogError::io("prepare", &path, error);
         let segment_bytes = self.options.segment_bytes;
-        dir::remove_if_exists(fs, &path)?;
+        // Gives back what a failed attempt took, before it looks for room.
+        let file = dir::create_anew(fs, &self.dir, layout::PREPARING)?;
         if fs.available_bytes(&self.dir).map_err(prepare_error)? < segment_bytes {
             return Err(LogError::NoSpace);
         }
         let fill = || {
-            let file = fs.create(&path)?;
             fill_with_zeros(file.as_ref(), 0, segment_bytes)?;
             file.sync_data()
         };
         if let Err(error) = fill() {
-            // Give back what it took; if even that fails, the next attempt does it.
+            // If even that fails, the next attempt does it.
             dir::remove_if_exists(fs, &path)?;
             return Err(prepare_error(error));
         }

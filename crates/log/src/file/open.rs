@@ -94,8 +94,7 @@ pub(crate) fn create(
     };
     let path = dir.join(layout::PREPARING);
     let prepare_error = |error| LogError::io("prepare", &path, error);
-    dir::remove_if_exists(fs, &path)?;
-    let file = fs.create(&path).map_err(prepare_error)?;
+    let file = dir::create_anew(fs, dir, layout::PREPARING)?;
     fill_with_zeros(file.as_ref(), 0, segment_bytes).map_err(prepare_error)?;
     file.write_at(&header.encode(), 0).map_err(prepare_error)?;
     file.sync_data().map_err(prepare_error)?;

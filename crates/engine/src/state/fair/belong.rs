@@ -64,6 +64,7 @@ impl State {
             self.bays.insert(Bay { group: group_number, concurrency, rate, ..Bay::default() });
         for id in [concurrency, rate].into_iter().flatten() {
             self.limit_mut(id).bays += 1;
+            self.schedule_rate(id);
         }
         let group = self.groups.get_mut(group_number);
         group.bays.insert(bay);

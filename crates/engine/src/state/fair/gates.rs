@@ -49,6 +49,7 @@ impl State {
             BayPlace::Empty => self.stamp_bay(bay_number),
             BayPlace::Parked(gate) => self.unpark(bay_number, gate),
         }
+        self.open_window(bay_number);
         let full = GATES.into_iter().find(|&gate| {
             self.limit_at(bay_number, gate).is_some_and(|id| self.limit(id).free(gate) == 0)
         });
@@ -69,6 +70,7 @@ impl State {
 
     /// Finds out whether a bay with ready jobs may be served, and puts it where it belongs.
     fn settle(&mut self, bay_number: u32) {
+        self.open_window(bay_number);
         let queue = self.bay_queue(bay_number);
         let stamp = self.bays.get(bay_number).stamp;
         let blocked = GATES.into_iter().find(|&gate| {
@@ -80,6 +82,16 @@ impl State {
         match blocked {
             Some(gate) => self.park(bay_number, gate),
             None => self.admit(bay_number),
+        }
+    }
+
+    /// Forgets what has left the window of a bay's rate, so that nobody waits for the timer.
+    fn open_window(&mut self, bay_number: u32) {
+        let Some(id) = self.limit_at(bay_number, Gate::Rate) else { return };
+        let now_ms = self.last_ms;
+        if self.limit_mut(id).prune(now_ms) {
+            self.mark_limit(id);
+            self.wake(id, Gate::Rate);
         }
     }
 
@@ -114,6 +126,15 @@ impl State {
         for gate in GATES {
             if let Some(id) = self.limit_at(bay_number, gate) {
                 self.limit_mut(id).gate_mut(gate).leave_awake(queue, entry);
+            }
+        }
+        self.wake_behind(bay_number);
+    }
+
+    /// Those who wait at the gates of a bay may go on.
+    fn wake_behind(&mut self, bay_number: u32) {
+        for gate in GATES {
+            if let Some(id) = self.limit_at(bay_number, gate) {
                 self.wake(id, gate);
             }
         }
@@ -227,11 +248,7 @@ impl State {
             self.limit_mut(id).refund(activated_ms);
         }
         self.reenter_lane(slot);
-        for gate in GATES {
-            if let Some(id) = self.limit_at(bay_number, gate) {
-                self.wake(id, gate);
-            }
-        }
+        self.wake_behind(bay_number);
     }
 
     /// A job of this bay is no longer active: its place is free at once.

@@ -1,0 +1,24 @@
+//! The server: everything around the partition and the faces that makes them one process.
+//!
+//! [`serve`] runs until a signal or until the partition stops by itself; [`start`] gives a
+//! [`ServerHandle`] instead, for tests and for programs that carry a server inside.
+//!
+//! Reading order: [`settings`] is the one table of settings and where their values come from;
+//! [`data`] is the layout of the data directory; [`server`](mod@server) starts and stops; [`listen`]
+//! is the port; [`watch`] is `/health` and `/metrics`; [`logging`] is what goes to standard error;
+//! [`error`] is everything that can go wrong.
+//!
+//! Absent on purpose: authentication (until its issue brings it, the server listens on loopback
+//! unless told otherwise in words), and anything that a face should do.
+
+pub mod data;
+pub mod error;
+pub mod listen;
+pub mod logging;
+pub mod server;
+pub mod settings;
+pub mod watch;
+
+pub use error::{ConfigError, ServeError};
+pub use server::{ServerHandle, serve, start};
+pub use settings::{Config, ServeArgs};

@@ -1,0 +1,422 @@
+//! The one table of settings: name, type, default, environment name and words of each. Flags, file
+//! and help are made from it. A flag counts more than the environment, that more than the file,
+//! that more than the default.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::Deserialize;
+use windlass_gateway::Limits;
+use windlass_log::FileLogOptions;
+use windlass_partition::Options;
+use windlass_record::bound::Bounds;
+use windlass_record::command::{ConfigureQueue, QueueName};
+use windlass_record::policy::{JobOrder, PriorityRule, QueueSettings, RateWindow};
+
+use crate::error::ConfigError;
+
+/// Makes the flags, the file and the result from one row per setting. A row:
+/// `name: Type = "default", "ENVIRONMENT_NAME", "words"` and, in braces, more for clap.
+macro_rules! settings {
+    ($($name:ident: $type:ty = $default:literal, $env:literal, $words:literal $({ $($more:tt)* })?;)*) => {
+        /// Settings that were given as flags or in the environment.
+        #[derive(Clone, Debug, Default, clap::Args)]
+        pub struct Flags {
+            $(
+                #[doc = $words]
+                #[arg(
+                    long,
+                    env = $env,
+                    hide_env_values = true,
+                    help = concat!($words, " [default: ", $default, "]"),
+                    $($($more)*)?
+                )]
+                pub $name: Option<$type>,
+            )*
+        }
+
+        /// The configuration file.
+        #[derive(Clone, Debug, Default, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        struct File {
+            $($name: Option<$type>,)*
+            queue: Vec<QueueSeed>,
+        }
+
+        /// How the server runs.
+        #[derive(Clone, Debug)]
+        pub struct Config {
+            $(
+                #[doc = $words]
+                pub $name: $type,
+            )*
+            /// Queues that are made at the start if they do not exist.
+            pub queues: Vec<ConfigureQueue>,
+            /// Where to write the address once the server answers.
+            pub ready_file: Option<PathBuf>,
+        }
+
+        impl Default for Config {
+            fn default() -> Config {
+                Config {
+                    $($name: default_of($default),)*
+                    queues: Vec::new(),
+                    ready_file: None,
+                }
+            }
+        }
+
+        impl Config {
+            fn merged(flags: Flags, file: File) -> Config {
+                let default = Config::default();
+                Config {
+                    $($name: flags.$name.or(file.$name).unwrap_or(default.$name),)*
+                    queues: file.queue.into_iter().map(QueueSeed::command).collect(),
+                    ready_file: None,
+                }
+            }
+        }
+    };
+}
+
+settings! {
+    data_dir: PathBuf = "windlass-data", "WINDLASS_DATA_DIR",
+        "Directory of the log and the checkpoint; made when it does not exist";
+    listen: SocketAddr = "127.0.0.1:8080", "WINDLASS_LISTEN",
+        "Address for gRPC, REST, health and metrics; port 0 takes a free one and prints it";
+    allow_unauthenticated: bool = "false", "WINDLASS_ALLOW_UNAUTHENTICATED",
+        "Listen on an address that others can reach, although nobody is asked who they are"
+        { num_args = 0..=1, default_missing_value = "true", require_equals = true };
+    log_format: LogFormat = "text", "WINDLASS_LOG_FORMAT",
+        "How log lines on standard error look: text or json";
+    log_level: String = "info", "WINDLASS_LOG_LEVEL",
+        "Which log lines: error, warn, info, debug, trace, or a filter such as info,h2=debug";
+    otlp_endpoint: String = "", "WINDLASS_OTLP_ENDPOINT",
+        "Where traces go (OTLP over gRPC), such as http://127.0.0.1:4317; empty is nowhere";
+    shutdown_seconds: u64 = "10", "WINDLASS_SHUTDOWN_SECONDS",
+        "How long a shutdown waits for open connections, and again for the last checkpoint";
+    connections_max: usize = "10000", "WINDLASS_CONNECTIONS_MAX",
+        "Connections at once; further ones wait to be accepted";
+    checkpoint_seconds: u64 = "10", "WINDLASS_CHECKPOINT_SECONDS",
+        "A checkpoint is written this often when anything changed";
+    checkpoint_log_mib: u64 = "256", "WINDLASS_CHECKPOINT_LOG_MIB",
+        "And whenever the log grew by this";
+    checkpoint_lag_mib_max: u64 = "4096", "WINDLASS_CHECKPOINT_LAG_MIB_MAX",
+        "Creates are refused when the log has grown by this since the last checkpoint";
+    log_segment_mib: u64 = "64", "WINDLASS_LOG_SEGMENT_MIB",
+        "Size of one file of the log, at least 16";
+    log_reserve_segments: usize = "2", "WINDLASS_LOG_RESERVE_SEGMENTS",
+        "Files of the log kept ready, zeroed; without them a full disk stops work from draining";
+    payload_memory_mib: u64 = "8192", "WINDLASS_PAYLOAD_MEMORY_MIB",
+        "Payloads past this are dropped from memory once a checkpoint holds them";
+    payload_bytes_max: usize = "4194304", "WINDLASS_PAYLOAD_BYTES_MAX",
+        "Bytes of one payload, result or document";
+    live_jobs_max: u32 = "100000000", "WINDLASS_LIVE_JOBS_MAX",
+        "Jobs that are not finished";
+    queues_max: u32 = "100000", "WINDLASS_QUEUES_MAX",
+        "Queues";
+    finished_max: usize = "1000000", "WINDLASS_FINISHED_MAX",
+        "Finished jobs that are remembered, over all queues";
+    batch_items_max: usize = "10000", "WINDLASS_BATCH_ITEMS_MAX",
+        "Items of one batch";
+    waiters_max: usize = "65536", "WINDLASS_WAITERS_MAX",
+        "Polls and streams that may wait";
+    loop_commands_max: u64 = "65536", "WINDLASS_LOOP_COMMANDS_MAX",
+        "Commands that may wait for the partition before further ones are refused; results are never refused";
+    loop_mib_max: u64 = "256", "WINDLASS_LOOP_MIB_MAX",
+        "MiB of them";
+}
+
+/// Starts the engine.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct ServeArgs {
+    /// Configuration file; `windlass.toml` in the working directory is read if it exists. Its keys
+    /// are the long flags with underscores, and each [[queue]] table seeds a queue that does not
+    /// exist yet
+    #[arg(long, env = "WINDLASS_CONFIG", value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Write the address here once the server answers
+    #[arg(long, value_name = "FILE")]
+    pub ready_file: Option<PathBuf>,
+    /// The table.
+    #[command(flatten)]
+    pub flags: Flags,
+}
+
+/// The file that is read when none is named.
+const CONFIG_FILE: &str = "windlass.toml";
+
+impl ServeArgs {
+    /// Brings flags, environment, file and defaults together.
+    pub fn config(self) -> Result<Config, ConfigError> {
+        let file = match &self.config {
+            Some(path) => File::read(path)?,
+            None if Path::new(CONFIG_FILE).exists() => File::read(Path::new(CONFIG_FILE))?,
+            None => File::default(),
+        };
+        let mut config = Config::merged(self.flags, file);
+        config.ready_file = self.ready_file;
+        config.check()?;
+        Ok(config)
+    }
+}
+
+impl File {
+    fn read(path: &Path) -> Result<File, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+        toml::from_str(&text).map_err(|source| ConfigError::Parse {
+            path: path.to_owned(),
+            source: Box::new(source),
+        })
+    }
+}
+
+impl Config {
+    /// Refuses what cannot be run, before anything is touched.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        if !self.listen.ip().is_loopback() && !self.allow_unauthenticated {
+            return Err(ConfigError::Unauthenticated { listen: self.listen });
+        }
+        if self.log_segment_mib < 16 {
+            let (setting, must) = ("log_segment_mib", "at least 16, so that a batch fits");
+            return Err(ConfigError::Value { setting, must });
+        }
+        if self.log_reserve_segments == 0 {
+            let (setting, must) = ("log_reserve_segments", "at least 1");
+            return Err(ConfigError::Value { setting, must });
+        }
+        if self.connections_max == 0 {
+            let (setting, must) = ("connections_max", "at least 1");
+            return Err(ConfigError::Value { setting, must });
+        }
+        if !self.otlp_endpoint.is_empty() && !cfg!(feature = "otel") {
+            return Err(ConfigError::NoOtel);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn shutdown(&self) -> Duration {
+        Duration::from_secs(self.shutdown_seconds)
+    }
+
+    fn bounds(&self) -> Bounds {
+        Bounds {
+            payload_bytes_max: self.payload_bytes_max,
+            live_jobs_max: self.live_jobs_max,
+            queues_max: self.queues_max,
+            ..Bounds::default()
+        }
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            batch_items_max: self.batch_items_max,
+            waiters_max: self.waiters_max,
+            bounds: self.bounds(),
+            ..Limits::default()
+        }
+    }
+
+    pub(crate) fn partition(&self) -> Options {
+        Options {
+            bounds: self.bounds(),
+            loop_commands_max: self.loop_commands_max,
+            loop_bytes_max: mib(self.loop_mib_max),
+            waiters_max: self.waiters_max,
+            checkpoint_every: Duration::from_secs(self.checkpoint_seconds),
+            checkpoint_log_bytes: mib(self.checkpoint_log_mib),
+            checkpoint_lag_bytes_max: mib(self.checkpoint_lag_mib_max),
+            payload_bytes_max: mib(self.payload_memory_mib),
+            finished_max: self.finished_max,
+            ..Options::default()
+        }
+    }
+
+    pub(crate) fn log(&self) -> FileLogOptions {
+        FileLogOptions {
+            segment_bytes: mib(self.log_segment_mib),
+            reserve_segments: self.log_reserve_segments,
+            ..FileLogOptions::default()
+        }
+    }
+}
+
+fn mib(mib: u64) -> u64 {
+    mib.saturating_mul(1 << 20)
+}
+
+fn default_of<T: FromStr>(text: &str) -> T {
+    text.parse().ok().expect("a test parses every default of the table")
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One object per line.
+    Json,
+}
+
+impl FromStr for LogFormat {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<LogFormat, &'static str> {
+        match text {
+            "text" => Ok(LogFormat::Text),
+            "json" => Ok(LogFormat::Json),
+            _ => Err("expected text or json"),
+        }
+    }
+}
+
+/// A `[[queue]]` table: settings of a queue that does not exist yet.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct QueueSeed {
+    #[serde(default = "tenant")]
+    tenant: String,
+    name: String,
+    /// Docspell's counting scheme, `[high, low]`; absent is strict priority.
+    scheme: Option<[u32; 2]>,
+    #[serde(default)]
+    order: Order,
+    #[serde(default)]
+    retries_first: bool,
+    #[serde(default)]
+    aging_ms: u64,
+    #[serde(default)]
+    one_type: bool,
+    #[serde(default)]
+    key_active_max: u32,
+    key_rate: Option<Rate>,
+    finished_max: Option<u32>,
+    finished_ms: Option<u64>,
+}
+
+fn tenant() -> String {
+    windlass_api_native::limit::TENANT_DEFAULT.to_owned()
+}
+
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Order {
+    #[default]
+    Ready,
+    Creation,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Rate {
+    max: u32,
+    window_ms: u64,
+}
+
+impl QueueSeed {
+    fn command(self) -> ConfigureQueue {
+        let priority = match self.scheme {
+            None => PriorityRule::Strict,
+            Some([high, low]) => PriorityRule::Scheme { high, low },
+        };
+        let order = match self.order {
+            Order::Ready => JobOrder::Ready,
+            Order::Creation => JobOrder::Creation,
+        };
+        let settings = QueueSettings {
+            priority,
+            order,
+            retries_first: self.retries_first,
+            aging_ms: self.aging_ms,
+            one_type: self.one_type,
+            key_active_max: self.key_active_max,
+            key_rate: self
+                .key_rate
+                .map(|rate| RateWindow { max: rate.max, window_ms: rate.window_ms }),
+            finished_max: self.finished_max.unwrap_or(QueueSettings::DEFAULT.finished_max),
+            finished_ms: self.finished_ms.unwrap_or(QueueSettings::DEFAULT.finished_ms),
+        };
+        let queue = QueueName { tenant: self.tenant.into(), queue: self.name.into() };
+        ConfigureQueue { queue, settings, seed_only: true }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: ServeArgs,
+    }
+
+    fn parse(line: &[&str]) -> ServeArgs {
+        let words = std::iter::once("serve").chain(line.iter().copied());
+        Line::try_parse_from(words).unwrap().args
+    }
+
+    #[test]
+    fn every_default_parses() {
+        let config = Config::default();
+        assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
+        assert!(!config.allow_unauthenticated);
+        config.check().unwrap();
+    }
+
+    #[test]
+    fn the_defaults_are_those_of_the_crates_below() {
+        let (config, options) = (Config::default(), Options::default());
+        assert_eq!(config.bounds(), options.bounds);
+        assert_eq!(config.partition().loop_commands_max, options.loop_commands_max);
+        assert_eq!(config.partition().loop_bytes_max, options.loop_bytes_max);
+        assert_eq!(config.partition().checkpoint_every, options.checkpoint_every);
+        assert_eq!(config.partition().payload_bytes_max, options.payload_bytes_max);
+        assert_eq!(config.partition().finished_max, options.finished_max);
+        assert_eq!(config.log(), FileLogOptions::default());
+    }
+
+    #[test]
+    fn a_flag_counts_more_than_the_file_and_the_file_more_than_the_default() {
+        let dir = std::env::temp_dir().join(format!("windlass-settings-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let path = dir.join("windlass.toml");
+        let text = "listen = '127.0.0.1:1'\nlog_format = 'json'\n\
+                    [[queue]]\nname = 'mail'\nscheme = [2, 1]\norder = 'creation'\n";
+        std::fs::write(&path, text).unwrap();
+        let file = path.to_str().unwrap();
+        let config = parse(&["--config", file, "--listen", "127.0.0.1:2"]).config().unwrap();
+        assert_eq!(config.listen.port(), 2);
+        assert_eq!(config.log_format, LogFormat::Json);
+        assert_eq!(config.shutdown_seconds, 10);
+        assert_eq!(config.queues.len(), 1);
+        assert_eq!(config.queues[0].settings.priority, PriorityRule::Scheme { high: 2, low: 1 });
+
+        std::fs::write(&path, "lisen = '127.0.0.1:1'\n").unwrap();
+        let error = parse(&["--config", file]).config().unwrap_err();
+        assert!(matches!(error, ConfigError::Parse { .. }), "{error}");
+        std::fs::remove_dir_all(&dir).unwrap();
+    }
+
+    #[test]
+    fn other_addresses_need_a_word() {
+        let refused = parse(&["--listen", "0.0.0.0:8080"]).config().unwrap_err();
+        assert!(refused.to_string().contains("--allow-unauthenticated"), "{refused}");
+        parse(&["--listen", "0.0.0.0:8080", "--allow-unauthenticated"]).config().unwrap();
+    }
+
+    #[test]
+    fn help_says_everything() {
+        use clap::CommandFactory;
+        let help = Line::command().render_long_help().to_string();
+        for word in ["--data-dir", "WINDLASS_DATA_DIR", "[default: 127.0.0.1:8080]", "--config"] {
+            assert!(help.contains(word), "{word} is missing in\n{help}");
+        }
+    }
+}
