@@ -12,6 +12,7 @@
 
 mod args;
 mod beanstalkd;
+mod extras;
 mod failure;
 mod machine;
 mod measure;
@@ -125,7 +126,7 @@ fn measure_system(
     }
     let Series { jobs, inexact, .. } = series;
     let extras = match name {
-        OURS => windlass::extras(workplace, args.quick)?,
+        OURS => extras::extras(workplace, args.quick)?,
         _ => serde_json::Map::new(),
     };
     Ok(System {

@@ -54,15 +54,49 @@ impl Server {
         SocketAddr::from((Ipv4Addr::LOCALHOST, self.port))
     }
 
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Kills it at once (SIGKILL) and keeps its folder, which goes when the answer is dropped.
+    pub(crate) fn kill_keeping_files(mut self) -> Leftovers {
+        stop(&mut self.child);
+        Leftovers { dir: std::mem::take(&mut self.dir) }
+    }
+
     /// Its port on 127.0.0.1.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
 }
 
+/// The folder of a server that was killed.
+pub(crate) struct Leftovers {
+    dir: PathBuf,
+}
+
+impl Leftovers {
+    /// Leaves the folder to the next start.
+    pub(crate) fn keep(mut self) {
+        self.dir = PathBuf::new();
+    }
+}
+
+impl Drop for Leftovers {
+    fn drop(&mut self) {
+        if !self.dir.as_os_str().is_empty() {
+            drop(fs::remove_dir_all(&self.dir));
+        }
+    }
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         stop(&mut self.child);
+        if self.dir.as_os_str().is_empty() {
+            return;
+        }
         // Leftovers are only disk space below target/, so a failure here is not worth a word.
         drop(fs::remove_dir_all(&self.dir));
         drop(fs::remove_file(self.dir.with_extension("log")));

@@ -133,6 +133,7 @@ impl Naive {
         self.jobs[job].place = Place::Ready;
         self.jobs[job].since_ms = self.now_ms;
         if self.bay(job).is_none() {
+            self.free_first(self.jobs[job].keys.1);
             self.join_line(job);
             self.settle(self.line.len() - 1);
         }
@@ -181,6 +182,7 @@ impl Naive {
         let job = pick.job;
         let (queue, group, keys) =
             (self.jobs[job].queue, self.jobs[job].group, self.jobs[job].keys);
+        self.free_first(keys.1);
         if let Some(rate) = keys.1 {
             let handed = &mut self.limits[rate].handed_ms;
             let place = handed.iter().position(|&at_ms| at_ms == pick.at_ms);
@@ -188,14 +190,12 @@ impl Naive {
         }
         self.jobs[job].place = Place::Ready;
         self.jobs[job].since_ms = self.now_ms;
-        let bay = match self.bay(job) {
-            Some(bay) => bay,
-            None => self.join_line(job),
-        };
-        let full = [(keys.0, Gate::Active), (keys.1, Gate::Rate)]
-            .into_iter()
-            .find(|&(limit, gate)| limit.is_some_and(|limit| self.room(limit, gate) == 0));
-        if full.is_none() || self.line[bay].parked.is_some() {
+        let stood = self.bay(job);
+        if stood.is_none_or(|bay| self.line[bay].parked.is_some()) {
+            let bay = stood.unwrap_or_else(|| self.join_line(job));
+            let full = [(keys.0, Gate::Active), (keys.1, Gate::Rate)]
+                .into_iter()
+                .find(|&(limit, gate)| limit.is_some_and(|limit| self.room(limit, gate) == 0));
             self.line[bay].parked = full.map(|(_, gate)| gate);
         }
         self.relist(job);
@@ -252,9 +252,18 @@ impl Naive {
         Some((at_ms, who))
     }
 
+    /// What has left a window lets those pass who wait there, before anybody else comes.
     pub(super) fn free_rate(&mut self, limit: usize) {
         self.limits[limit].freed_ms = self.now_ms;
         self.wake_all(Some(limit), Gate::Rate);
+    }
+
+    fn free_first(&mut self, limit: Option<usize>) -> bool {
+        let Some(limit) = limit.filter(|&limit| self.limits[limit].freed_ms < self.now_ms) else {
+            return false;
+        };
+        self.free_rate(limit);
+        true
     }
 
     /// Jobs that would be handed out to one request for this queue if nothing else happened and no
@@ -360,6 +369,9 @@ impl Naive {
                     && (self.line.iter().filter(awake).count() as u32) < room
             });
             let Some(bay) = first else { return };
+            if gate == Gate::Active && self.free_first(self.line[bay].keys.1) {
+                continue;
+            }
             self.line[bay].parked = None;
             self.settle(bay);
             let (queue, group) = (self.line[bay].queue, self.line[bay].group);

@@ -34,22 +34,22 @@ impl State {
             self.count_ready(group, lane_number, None);
             return;
         }
+        self.open_window(bay_number);
         self.stamp_bay(bay_number);
         self.settle(bay_number);
     }
 
     /// A bay whose places were given back is served before those that wait, if there is room.
     pub(super) fn jump_line(&mut self, bay_number: u32, lane_number: u32) {
+        if self.is_unlimited(bay_number) {
+            self.join_line(bay_number, lane_number);
+            return;
+        }
         match self.bays.get(bay_number).place {
             BayPlace::Awake => unreachable!("an awake bay stands in front already"),
-            BayPlace::Empty if self.is_unlimited(bay_number) => {
-                self.join_line(bay_number, lane_number);
-                return;
-            }
             BayPlace::Empty => self.stamp_bay(bay_number),
             BayPlace::Parked(gate) => self.unpark(bay_number, gate),
         }
-        self.open_window(bay_number);
         let full = GATES.into_iter().find(|&gate| {
             self.limit_at(bay_number, gate).is_some_and(|id| self.limit(id).free(gate) == 0)
         });
@@ -70,7 +70,6 @@ impl State {
 
     /// Finds out whether a bay with ready jobs may be served, and puts it where it belongs.
     fn settle(&mut self, bay_number: u32) {
-        self.open_window(bay_number);
         let queue = self.bay_queue(bay_number);
         let stamp = self.bays.get(bay_number).stamp;
         let blocked = GATES.into_iter().find(|&gate| {
@@ -86,13 +85,16 @@ impl State {
     }
 
     /// Forgets what has left the window of a bay's rate, so that nobody waits for the timer.
-    fn open_window(&mut self, bay_number: u32) {
-        let Some(id) = self.limit_at(bay_number, Gate::Rate) else { return };
+    /// True if anything had.
+    fn open_window(&mut self, bay_number: u32) -> bool {
+        let Some(id) = self.limit_at(bay_number, Gate::Rate) else { return false };
         let now_ms = self.last_ms;
-        if self.limit_mut(id).prune(now_ms) {
-            self.mark_limit(id);
-            self.wake(id, Gate::Rate);
+        if !self.limit_mut(id).prune(now_ms) {
+            return false;
         }
+        self.mark_limit(id);
+        self.wake(id, Gate::Rate);
+        true
     }
 
     /// Makes a bay that stands nowhere awake.
@@ -175,6 +177,9 @@ impl State {
             let Some((_, bay_number)) = limit.gate(gate).next_to_wake(limit.free(gate)) else {
                 break;
             };
+            if self.open_window(bay_number) {
+                continue;
+            }
             self.unpark(bay_number, gate);
             self.settle(bay_number);
         }
@@ -239,6 +244,7 @@ impl State {
     /// again, and what is left of them goes to those that wait.
     pub(crate) fn unserve(&mut self, slot: Slot, activated_ms: u64) {
         let bay_number = self.bay_of(slot);
+        self.open_window(bay_number);
         if let Some(id) = self.limit_at(bay_number, Gate::Concurrency) {
             self.mark_limit(id);
             self.limit_mut(id).active -= 1;
