@@ -18,6 +18,11 @@ mod workspace;
 
 use std::process::ExitCode;
 
+/// The load generator shares the machine with what it measures.
+#[cfg(feature = "bench")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const USAGE: &str = "\
 cargo xtask COMMAND
 

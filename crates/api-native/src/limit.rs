@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use windlass_record::bound::Bound;
+use windlass_record::rejection::Rejection;
+
 /// Bytes of one gRPC message from a client, and of one REST body.
 pub const MESSAGE_BYTES_MAX: usize = 4 << 20;
 
@@ -35,3 +38,13 @@ pub const RETRIES_DEFAULT: i32 = 3;
 
 /// The tenant when the request does not say.
 pub const TENANT_DEFAULT: &str = "default";
+
+/// Items of a page that asks for `limit`; 0 is "does not say".
+pub(crate) fn page(limit: u32) -> Result<usize, Rejection> {
+    let limit = if limit == 0 { PAGE_ITEMS_DEFAULT } else { limit };
+    if limit > PAGE_ITEMS_MAX {
+        let (max, given) = (u64::from(PAGE_ITEMS_MAX), u64::from(limit));
+        return Err(Rejection::TooLarge { bound: Bound::BatchItems, max, given });
+    }
+    Ok(usize::try_from(limit).unwrap_or(usize::MAX))
+}

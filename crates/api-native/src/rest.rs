@@ -1,16 +1,77 @@
-//! REST.
+//! REST: JSON under `/windlass/v1`.
+//!
+//! `operation` is what an operation is; `jobs`, `work`, `queues` and `documents` each list theirs
+//! beside their handlers. The router and the OpenAPI document are both made of these lists.
+//! `schema` declares types for serde and the document at once; `input` and `output` are these
+//! types with their mapping; `extract` reads requests; `problem` is every error.
+
+mod documents;
+mod extract;
+mod input;
+mod jobs;
+mod operation;
+mod output;
+mod problem;
+mod queues;
+mod schema;
+mod work;
+
+use std::sync::Arc;
 
 use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::{Method, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use serde_json::Value;
 use windlass_gateway::Gateway;
 
-/// The routes.
+use crate::limit::MESSAGE_BYTES_MAX;
+use operation::Operation;
+use problem::Failure;
+
+/// Where everything stands.
+const PREFIX: &str = "/windlass/v1";
+
+/// What cannot be.
+const MISMATCH: &str = "the partition answers a command with its own kind of answer";
+
+fn operations() -> Vec<Operation> {
+    let mut operations = jobs::operations();
+    operations.extend(work::operations());
+    operations.extend(queues::operations());
+    operations.extend(documents::operations());
+    operations
+}
+
+/// The OpenAPI document.
+pub fn openapi() -> Value {
+    operation::document(&operations())
+}
+
+/// All routes under their prefix.
 pub fn router(gateway: Gateway) -> Router {
-    let _ = gateway;
-    Router::new()
+    let document: Arc<str> = openapi().to_string().into();
+    let routes = operation::router(operations())
+        .route("/openapi.json", get(|| async move { document_page(&document) }))
+        .method_not_allowed_fallback(wrong_method)
+        .fallback(|uri: Uri| async move { no_such_path(&uri) })
+        .layer(DefaultBodyLimit::max(MESSAGE_BYTES_MAX))
+        .with_state(gateway);
+    Router::new().nest(PREFIX, routes)
+}
+
+fn document_page(document: &str) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], document.to_owned()).into_response()
 }
 
 /// The answer to a path that nobody has.
-pub fn no_such_path(uri: &axum::http::Uri) -> axum::response::Response {
-    use axum::response::IntoResponse;
-    (axum::http::StatusCode::NOT_FOUND, uri.to_string()).into_response()
+pub fn no_such_path(uri: &Uri) -> Response {
+    let detail = format!("nothing is at {}", uri.path());
+    Failure::new(StatusCode::NOT_FOUND, "no-such-path", detail).into_response()
+}
+
+async fn wrong_method(method: Method, uri: Uri) -> Response {
+    let detail = format!("{} does not take {method}", uri.path());
+    Failure::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", detail).into_response()
 }

@@ -27,6 +27,8 @@ pub(crate) struct Images {
 
 #[derive(Clone)]
 struct ImageEntry {
+    /// The first bytes of the key, for comparing without a look at the bytes.
+    prefix: u128,
     key_at: usize,
     value_at: usize,
     end: usize,
@@ -65,16 +67,23 @@ impl Images {
         self.bytes.extend_from_slice(key);
         let value_at = self.bytes.len();
         self.bytes.extend_from_slice(inline);
-        self.entries.push(ImageEntry { key_at, value_at, end: self.bytes.len(), value });
+        let prefix = prefix_of(key);
+        self.entries.push(ImageEntry { prefix, key_at, value_at, end: self.bytes.len(), value });
     }
 
     fn sort(&mut self) {
         let mut entries = std::mem::take(&mut self.entries);
-        entries.sort_by(|a, b| self.key(a).cmp(self.key(b)));
+        entries.sort_by(|a, b| {
+            a.prefix.cmp(&b.prefix).then_with(|| self.key(a).cmp(self.key(b)))
+        });
         // A key may have been deleted and written again between two freezes: the last one counts.
-        entries.reverse();
-        entries.dedup_by(|a, b| self.key(a) == self.key(b));
-        entries.reverse();
+        entries.dedup_by(|later, earlier| {
+            let same = later.prefix == earlier.prefix && self.key(later) == self.key(earlier);
+            if same {
+                *earlier = later.clone();
+            }
+            same
+        });
         self.entries = entries;
     }
 
@@ -107,6 +116,15 @@ impl Images {
         });
         checkpoint.write(&mut entries, &stamp)
     }
+}
+
+/// The first sixteen bytes of a key as a number that orders as they do.
+fn prefix_of(key: &[u8]) -> u128 {
+    let mut bytes = [0; 16];
+    for (place, byte) in bytes.iter_mut().zip(key) {
+        *place = *byte;
+    }
+    u128::from_be_bytes(bytes)
 }
 
 struct Collector<'a> {

@@ -32,7 +32,7 @@ const USUAL_PER_ROUND_MAX: usize = 256;
 /// Requests of the first lane taken in one round.
 const FIRST_PER_ROUND_MAX: usize = 1_024;
 /// Frozen jobs written in one round.
-const IMAGES_PER_ROUND_MAX: usize = 2_048;
+const IMAGES_PER_ROUND_MAX: usize = 256;
 
 /// A running partition.
 pub struct Partition {

@@ -1,5 +1,7 @@
 //! Log lines on standard error, and traces to a collector when the feature `otel` is built in.
 
+use std::io::{IsTerminal, stderr};
+
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, fmt};
@@ -21,8 +23,10 @@ pub fn init(config: &Config) -> Result<Logging, ServeError> {
         must: "a level or a filter such as info,h2=debug",
     })?;
     let lines = match config.log_format {
-        LogFormat::Text => fmt::layer().with_writer(std::io::stderr).boxed(),
-        LogFormat::Json => fmt::layer().json().with_writer(std::io::stderr).boxed(),
+        LogFormat::Text => {
+            fmt::layer().with_ansi(stderr().is_terminal()).with_writer(stderr).boxed()
+        }
+        LogFormat::Json => fmt::layer().json().with_writer(stderr).boxed(),
     };
     let subscriber = tracing_subscriber::registry().with(filter).with(lines);
     #[cfg(feature = "otel")]
@@ -64,7 +68,7 @@ mod otel {
     use crate::settings::Config;
 
     pub(super) fn provider(config: &Config) -> Result<Option<SdkTracerProvider>, ServeError> {
-        if config.otlp_endpoint.is_empty() {
+        if !config.sends_traces() {
             return Ok(None);
         }
         let exporter = SpanExporter::builder()

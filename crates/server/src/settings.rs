@@ -91,10 +91,10 @@ settings! {
         { num_args = 0..=1, default_missing_value = "true", require_equals = true };
     log_format: LogFormat = "text", "WINDLASS_LOG_FORMAT",
         "How log lines on standard error look: text or json";
-    log_level: String = "info", "WINDLASS_LOG_LEVEL",
+    log_level: String = "info,lsm_tree=warn,fjall=warn", "WINDLASS_LOG_LEVEL",
         "Which log lines: error, warn, info, debug, trace, or a filter such as info,h2=debug";
-    otlp_endpoint: String = "", "WINDLASS_OTLP_ENDPOINT",
-        "Where traces go (OTLP over gRPC), such as http://127.0.0.1:4317; empty is nowhere";
+    otlp_endpoint: String = "off", "WINDLASS_OTLP_ENDPOINT",
+        "Where traces go (OTLP over gRPC), such as http://127.0.0.1:4317, or off";
     shutdown_seconds: u64 = "10", "WINDLASS_SHUTDOWN_SECONDS",
         "How long a shutdown waits for open connections, and again for the last checkpoint";
     connections_max: usize = "10000", "WINDLASS_CONNECTIONS_MAX",
@@ -192,10 +192,15 @@ impl Config {
             let (setting, must) = ("connections_max", "at least 1");
             return Err(ConfigError::Value { setting, must });
         }
-        if !self.otlp_endpoint.is_empty() && !cfg!(feature = "otel") {
+        if self.sends_traces() && !cfg!(feature = "otel") {
             return Err(ConfigError::NoOtel);
         }
         Ok(())
+    }
+
+    /// Whether traces were asked for.
+    pub(crate) fn sends_traces(&self) -> bool {
+        self.otlp_endpoint != "off"
     }
 
     pub(crate) fn shutdown(&self) -> Duration {

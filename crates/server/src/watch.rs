@@ -182,7 +182,7 @@ impl Collector for Now {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
         let status = &self.status;
         let gauges: [(&str, &str, u64); 8] = [
-            ("live_jobs_total", "Jobs that are not finished", status.live_jobs.into()),
+            ("live_jobs_all", "Jobs that are not finished", status.live_jobs.into()),
             ("waiters", "Polls and streams in the partition", status.waiters.into()),
             ("open_waiters", "Polls and streams at the gateway", wide(self.waiters)),
             ("payload_bytes", "Bytes of payloads in memory", status.payload_bytes),

@@ -16,10 +16,10 @@ use super::server::{self, Server};
 /// The queue that is measured.
 pub(crate) const QUEUE: &str = "bench";
 /// Jobs in a batch of creates, and the least that is worth one in the closed loop.
-const CREATES_MAX: u64 = 1_000;
+const CREATES_MAX: u64 = 512;
 const CREATES_MIN: u64 = 64;
 /// Batches of creates under way at once.
-const PRODUCERS: usize = 4;
+const PRODUCERS: usize = 8;
 /// Credits of a worker: more than may be in flight, so that the load decides.
 const CREDITS: u32 = 1_024;
 
@@ -30,12 +30,15 @@ pub(crate) struct Windlass {
 }
 
 impl Windlass {
-    /// Builds the release binary.
+    /// Builds the release binary, or takes the one that `WINDLASS_BINARY` names.
     pub(crate) fn set_up(workplace: &Workplace) -> Result<Box<dyn Peer>> {
         Ok(Box::new(Windlass::built(workplace)?))
     }
 
     pub(super) fn built(workplace: &Workplace) -> Result<Windlass> {
+        if let Some(program) = std::env::var_os("WINDLASS_BINARY") {
+            return Ok(Windlass { program: program.into(), work: workplace.dir("windlass")? });
+        }
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
         server::run(Command::new(cargo).args(["build", "--release", "--quiet", "-p", "windlass-cli"]))?;
         let target = workplace.root().parent().ok_or_else(|| Failure::new("no target folder"))?;

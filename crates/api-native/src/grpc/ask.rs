@@ -1,11 +1,9 @@
 //! Messages to commands.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use windlass_gateway::request::{JobFilter, Wanted};
-use windlass_record::bound::Bound;
 use windlass_record::command::{
     AppendLog, Command, CompleteJob, ConfigureLimit, ConfigureQueue, CreateJob, DocumentWrite,
     ExtendLease, FailJob, JobOptions, Lease, PauseQueue, QueueName, ReleaseJob, ReportProgress,
@@ -18,10 +16,9 @@ use windlass_record::policy::{
 };
 use windlass_record::rejection::Rejection;
 
+use crate::clock::due_ms;
 use crate::error::ApiError;
-use crate::limit::{
-    LEASE_MS_DEFAULT, PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX, RETRIES_DEFAULT, TENANT_DEFAULT,
-};
+use crate::limit::{LEASE_MS_DEFAULT, RETRIES_DEFAULT, TENANT_DEFAULT, page};
 use crate::v1;
 
 type Asked<T> = Result<T, ApiError>;
@@ -46,20 +43,6 @@ fn retries(given: u32) -> Asked<i32> {
 
 pub(super) fn some_retries(given: Option<u32>) -> Asked<Option<i32>> {
     given.map(retries).transpose()
-}
-
-/// When something is due that is due after a delay; 0 is no delay.
-fn due_ms(due_ms: u64, delay_ms: u64) -> Option<u64> {
-    if due_ms > 0 {
-        return Some(due_ms);
-    }
-    if delay_ms == 0 {
-        return None;
-    }
-    // Engine time follows the wall; a difference moves the due time by as much.
-    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now_ms = u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX);
-    Some(now_ms.saturating_add(delay_ms))
 }
 
 pub(super) fn create(job: v1::NewJob) -> Asked<Command> {
@@ -318,14 +301,4 @@ fn state_name(state: v1::JobState) -> Option<&'static str> {
         v1::JobState::Failed => Some("failed"),
         v1::JobState::Cancelled => Some("cancelled"),
     }
-}
-
-/// Items of a page.
-pub(crate) fn page(limit: u32) -> Asked<usize> {
-    let limit = if limit == 0 { PAGE_ITEMS_DEFAULT } else { limit };
-    if limit > PAGE_ITEMS_MAX {
-        let (max, given) = (u64::from(PAGE_ITEMS_MAX), u64::from(limit));
-        return Err(Rejection::TooLarge { bound: Bound::BatchItems, max, given }.into());
-    }
-    Ok(usize::try_from(limit).unwrap_or(usize::MAX))
 }

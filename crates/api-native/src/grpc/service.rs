@@ -15,7 +15,7 @@ use super::status::refusal;
 use super::work::WorkStream;
 use super::{ask, show, work};
 use crate::error::ApiError;
-use crate::limit::{POLL_BYTES_MAX, WAIT_MS_MAX};
+use crate::limit::{POLL_BYTES_MAX, WAIT_MS_MAX, page};
 use crate::v1::windlass_server::Windlass;
 use crate::{VERSION, v1};
 
@@ -313,12 +313,12 @@ impl Windlass for Service {
             tenant: Box::from(&*tenant),
             kind: given.kind.as_str().into(),
             after: given.after_id.into(),
-            limit: ask::page(given.limit)?,
+            limit: page(given.limit).map_err(ApiError::from)?,
         };
-        let page = self.gateway.documents(filter).await.map_err(ApiError::from)?;
-        let last_id = page.documents.last().map(|(id, _)| String::from(&**id));
-        let next_id = last_id.filter(|_| page.more).unwrap_or_default();
-        let shown = page.documents.into_iter().map(|(id, version)| v1::DocumentView {
+        let found = self.gateway.documents(filter).await.map_err(ApiError::from)?;
+        let last_id = found.documents.last().map(|(id, _)| String::from(&**id));
+        let next_id = last_id.filter(|_| found.more).unwrap_or_default();
+        let shown = found.documents.into_iter().map(|(id, version)| v1::DocumentView {
             tenant: String::from(&*tenant),
             kind: given.kind.clone(),
             id: id.into(),

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use windlass_gateway::request::{HandedJob, JobView, QueueView, WhyView};
 use windlass_record::command::JobOptions;
-use windlass_record::event::{IncidentKind, Outcome};
 use windlass_record::policy::{
     CancelPolicy, DeadlineOutcome, Exhausted, JobOrder, PriorityRule, QueueSettings, RateWindow,
     RetryPolicy,
 };
 
 use crate::v1;
+use crate::words::{incident_kind, outcome};
 
 /// Shared bytes without a copy.
 fn bytes(shared: Arc<[u8]>) -> Bytes {
@@ -46,28 +46,6 @@ pub(super) fn state(name: &str) -> v1::JobState {
         "failed" => v1::JobState::Failed,
         "cancelled" => v1::JobState::Cancelled,
         _ => v1::JobState::Unspecified,
-    }
-}
-
-/// The name of an outcome, on both wires.
-pub(crate) fn outcome(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Completed => "completed",
-        Outcome::CompletedWithErrors => "completed-with-errors",
-        Outcome::Failed => "failed",
-        Outcome::FailedForGood => "failed-for-good",
-        Outcome::TimedOut => "timed-out",
-        Outcome::Cancelled => "cancelled",
-        Outcome::Skipped => "skipped",
-    }
-}
-
-/// The name of an incident's kind, on both wires.
-pub(crate) fn incident_kind(kind: IncidentKind) -> &'static str {
-    match kind {
-        IncidentKind::NoRetries => "no-retries",
-        IncidentKind::ErrorNotCaught => "error-not-caught",
-        IncidentKind::Permanent => "permanent",
     }
 }
 

@@ -9,32 +9,32 @@ use tokio_stream::wrappers::{TcpListenerStream, UnboundedReceiverStream};
 use tonic::{Request, Response, Status, Streaming};
 
 #[path = "../../../api-native/src/generated/windlass.v1.rs"]
-pub mod v1;
+pub(crate) mod v1;
 
 use v1::windlass_server::{Windlass, WindlassServer};
 
 /// Long enough for a loaded machine; a test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-pub struct Fake {
-    pub address: String,
+pub(crate) struct Fake {
+    pub(crate) address: String,
     sessions: mpsc::UnboundedReceiver<Session>,
-    pub creates: Arc<Mutex<Creates>>,
+    pub(crate) creates: Arc<Mutex<Creates>>,
 }
 
 /// How create-jobs answers.
 #[derive(Default)]
-pub struct Creates {
+pub(crate) struct Creates {
     /// The batches seen.
-    pub batches: Vec<Vec<v1::NewJob>>,
+    pub(crate) batches: Vec<Vec<v1::NewJob>>,
     /// So many calls are answered with unavailable first.
-    pub unavailable: u32,
+    pub(crate) unavailable: u32,
 }
 
 /// One work stream, seen from the server.
-pub struct Session {
-    pub incoming: Streaming<v1::WorkerMessage>,
-    pub outgoing: mpsc::UnboundedSender<Result<v1::ServerMessage, Status>>,
+pub(crate) struct Session {
+    pub(crate) incoming: Streaming<v1::WorkerMessage>,
+    pub(crate) outgoing: mpsc::UnboundedSender<Result<v1::ServerMessage, Status>>,
 }
 
 #[derive(Clone)]
@@ -44,7 +44,7 @@ struct Service {
 }
 
 impl Fake {
-    pub async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let (opened, sessions) = mpsc::unbounded_channel();
@@ -58,19 +58,19 @@ impl Fake {
     }
 
     /// The next stream that a worker opens.
-    pub async fn session(&mut self) -> Session {
+    pub(crate) async fn session(&mut self) -> Session {
         tokio::time::timeout(PATIENCE, self.sessions.recv()).await.unwrap().unwrap()
     }
 }
 
 impl Session {
-    pub async fn message(&mut self) -> v1::WorkerMessage {
+    pub(crate) async fn message(&mut self) -> v1::WorkerMessage {
         let message = tokio::time::timeout(PATIENCE, self.incoming.message()).await;
         message.expect("no message came").unwrap().expect("the worker closed its stream")
     }
 
     /// Messages until so many results have come.
-    pub async fn results(&mut self, count: usize) -> Vec<v1::Result> {
+    pub(crate) async fn results(&mut self, count: usize) -> Vec<v1::Result> {
         let mut results = Vec::new();
         while results.len() < count {
             results.extend(self.message().await.results);
@@ -79,11 +79,11 @@ impl Session {
         results
     }
 
-    pub fn send(&self, message: v1::ServerMessage) {
+    pub(crate) fn send(&self, message: v1::ServerMessage) {
         self.outgoing.send(Ok(message)).unwrap();
     }
 
-    pub fn send_jobs(&self, jobs: impl IntoIterator<Item = v1::Job>) {
+    pub(crate) fn send_jobs(&self, jobs: impl IntoIterator<Item = v1::Job>) {
         self.send(v1::ServerMessage {
             jobs: jobs.into_iter().collect(),
             ..v1::ServerMessage::default()
@@ -91,16 +91,16 @@ impl Session {
     }
 
     /// So many results of this stream are durable.
-    pub fn answer(&self, results: u64) {
+    pub(crate) fn answer(&self, results: u64) {
         self.send(v1::ServerMessage { results, ..v1::ServerMessage::default() });
     }
 
-    pub fn break_off(self) {
+    pub(crate) fn break_off(self) {
         let _ = self.outgoing.send(Err(Status::unavailable("the server went away")));
     }
 }
 
-pub fn job(key: u64, payload: &str) -> v1::Job {
+pub(crate) fn job(key: u64, payload: &str) -> v1::Job {
     v1::Job {
         key,
         activation: 1,

@@ -1,0 +1,767 @@
+//! What requests carry, and the commands they become.
+
+use std::sync::Arc;
+
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+use windlass_gateway::request::JobFilter;
+use windlass_record::command::{
+    Command, CreateJob, DocumentWrite, JobOptions, QueueName,
+};
+use windlass_record::policy::{
+    CancelPolicy, DeadlineOutcome, Deadlines, Dialect, Exhausted, JobOrder, LimitSettings,
+    PriorityRule, QueueSettings, RateWindow, RetryPolicy,
+};
+use windlass_record::rejection::Rejection;
+
+use super::schema::{
+    MaybeName, Millis, Name, Payload, Retries, Schema, SomeMillis, names, object, reference,
+};
+use crate::error::ApiError;
+use crate::limit::{RETRIES_DEFAULT, TENANT_DEFAULT};
+
+object! { in
+    /// A job to be created.
+    NewJob {
+        /// The wall of security; default when absent.
+        tenant: Option<MaybeName>,
+        /// Where it waits.
+        queue: Name,
+        /// What work it is; the queue's name when absent.
+        r#type: Option<MaybeName>,
+        /// Whose turn it uses.
+        group: Option<MaybeName>,
+        /// Higher goes first; 0 when absent.
+        priority: Option<i32>,
+        /// Retries after the first attempt; 3 when absent.
+        retries: Option<Retries>,
+        /// Not before this time, in milliseconds since 1970; counts more than delay_ms.
+        due_ms: Option<u64>,
+        /// Not before this long from now.
+        delay_ms: Option<Millis>,
+        /// Any JSON value, kept byte for byte.
+        #[serde(default)]
+        payload: Payload,
+        /// What most jobs do not have.
+        options: Option<NewJobOptions>,
+    }
+}
+
+object! { in
+    /// What most jobs do not have.
+    NewJobOptions {
+        /// Static metadata for the worker: any JSON value, an object by convention.
+        #[serde(default)]
+        headers: Payload,
+        /// While a job with this key is not finished, another one is refused.
+        unique_key: Option<MaybeName>,
+        /// How long the unique key stays held after the job has ended.
+        unique_hold_ms: Option<Millis>,
+        /// A repeated request within ten minutes is answered with the first one's key.
+        request_id: Option<MaybeName>,
+        /// The limit key that bounds how many are active.
+        concurrency_key: Option<MaybeName>,
+        /// The limit key that bounds activations per window.
+        rate_key: Option<MaybeName>,
+        /// What follows a failure; worker-given when absent.
+        retry: Option<RetryRule>,
+        /// What happens when no retry is left; incident when absent.
+        exhausted: Option<ExhaustedName>,
+        /// What the end of a lease does; again when absent.
+        lease_outcome: Option<OutcomeName>,
+        /// How long the job may stand ready without being taken.
+        waiting: Option<NewDeadline>,
+        /// How long an attempt may take from its first start.
+        attempt: Option<NewDeadline>,
+        /// How long the job may take in all.
+        total: Option<NewDeadline>,
+        /// How a cancel treats a job in work; at-once when absent.
+        cancel: Option<CancelName>,
+    }
+}
+
+object! { in
+    /// A deadline and what it does when it passes.
+    NewDeadline {
+        /// After this long.
+        after_ms: SomeMillis,
+        /// What it does.
+        outcome: OutcomeName,
+    }
+}
+
+names! {
+    /// What happens when no retry is left.
+    ExhaustedName {
+        Incident = "incident",
+        Fail = "fail",
+    }
+}
+
+names! {
+    /// What a deadline does: the job is ready again, the attempt failed, the job ends, or somebody is told.
+    OutcomeName {
+        Again = "again",
+        FailAttempt = "fail-attempt",
+        End = "end",
+        Alert = "alert",
+    }
+}
+
+names! {
+    /// How a cancel treats a job in work: it ends at once, or its worker is asked to stop and a completion that wins the race is discarded, or counts.
+    CancelName {
+        AtOnce = "at-once",
+        Cooperative = "cooperative",
+        CooperativeCompletionCounts = "cooperative-completion-counts",
+    }
+}
+
+names! {
+    /// The state of a job.
+    StateName {
+        Scheduled = "scheduled",
+        Ready = "ready",
+        Active = "active",
+        Backoff = "backoff",
+        Incident = "incident",
+        Completed = "completed",
+        Failed = "failed",
+        Cancelled = "cancelled",
+    }
+}
+
+names! {
+    /// The order of jobs with equal priority: of becoming ready, or of creation.
+    OrderName {
+        Ready = "ready",
+        Creation = "creation",
+    }
+}
+
+/// What follows a failure.
+#[derive(Clone, Copy, Debug, serde::Deserialize, serde::Serialize)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub(crate) enum RetryRule {
+    /// The worker decides, or one retry is used up.
+    WorkerGiven {},
+    /// Always the same delay.
+    Fixed {
+        delay_ms: u64,
+        #[serde(default)]
+        jitter_ms: u64,
+    },
+    /// `delay * scale * n` before the n-th retry.
+    Linear {
+        delay_ms: u64,
+        scale: u32,
+        #[serde(default)]
+        cap_ms: u64,
+        #[serde(default)]
+        jitter_ms: u64,
+    },
+    /// `delay * base^(n-1)` before the n-th retry.
+    Exponential {
+        delay_ms: u64,
+        base: u32,
+        #[serde(default)]
+        cap_ms: u64,
+        #[serde(default)]
+        jitter_ms: u64,
+        #[serde(default)]
+        from_start: bool,
+    },
+    /// Failures without and with progress are counted apart.
+    Attempts {
+        complete_successive_max: u32,
+        complete_total_max: u32,
+        partial_successive_max: u32,
+        partial_total_max: u32,
+        delay_ms: u64,
+        base: u32,
+        #[serde(default)]
+        cap_ms: u64,
+    },
+}
+
+impl Schema for RetryRule {
+    fn schema() -> Value {
+        reference("RetryRule")
+    }
+
+    fn define(schemas: &mut Map<String, Value>) {
+        let kinds: [(&str, &[&str], &[&str]); 5] = [
+            ("worker-given", &[], &[]),
+            ("fixed", &["delay_ms"], &["jitter_ms"]),
+            ("linear", &["delay_ms", "scale"], &["cap_ms", "jitter_ms"]),
+            ("exponential", &["delay_ms", "base"], &["cap_ms", "jitter_ms", "from_start"]),
+            (
+                "attempts",
+                &[
+                    "complete_successive_max",
+                    "complete_total_max",
+                    "partial_successive_max",
+                    "partial_total_max",
+                    "delay_ms",
+                    "base",
+                ],
+                &["cap_ms"],
+            ),
+        ];
+        let one_of = kinds.map(|(kind, required, optional)| {
+            let mut properties = Map::new();
+            properties.insert("kind".to_owned(), json!({ "const": kind }));
+            for name in required.iter().chain(optional) {
+                properties.insert((*name).to_owned(), retry_field(name));
+            }
+            let required: Vec<&str> =
+                std::iter::once("kind").chain(required.iter().copied()).collect();
+            json!({
+                "type": "object",
+                "properties": properties,
+                "required": required,
+                "additionalProperties": false,
+            })
+        });
+        let whole = json!({ "description": "What follows a failure.", "oneOf": one_of });
+        schemas.insert("RetryRule".to_owned(), whole);
+    }
+}
+
+fn retry_field(name: &str) -> Value {
+    match name {
+        "from_start" => bool::schema(),
+        name if name.ends_with("_ms") => u64::schema(),
+        _ => u32::schema(),
+    }
+}
+
+object! { in
+    /// Many jobs, each created for itself.
+    NewJobs {
+        /// The jobs.
+        jobs: Vec<NewJob>,
+    }
+}
+
+object! { in
+    /// A request for jobs.
+    Activation {
+        /// The wall of security; default when absent.
+        tenant: Option<MaybeName>,
+        /// Where to look: the queue whose first group joined earliest is served first.
+        queues: Vec<Name>,
+        /// Who asks; for people to read.
+        worker: Option<MaybeName>,
+        /// How long the worker may be silent; a minute when absent.
+        lease_ms: Option<SomeMillis>,
+        /// At most this many, 1 when absent.
+        jobs_max: Option<JobsMax>,
+        /// How long to wait for the first; 0 and absent answer at once.
+        wait_ms: Option<Millis>,
+        /// Results need no token.
+        without_token: Option<bool>,
+    }
+}
+
+/// Jobs of one answer.
+#[derive(Clone, Copy, Debug, serde::Deserialize)]
+#[serde(transparent)]
+pub(crate) struct JobsMax(pub(crate) u32);
+
+impl Schema for JobsMax {
+    fn schema() -> Value {
+        let max = windlass_record::bound::Bounds::default().activation_jobs_max;
+        json!({ "type": "integer", "minimum": 1, "maximum": max })
+    }
+}
+
+object! { in
+    /// The job is done.
+    Completion {
+        /// With the key, the token of the activation; must be given when the job was activated with one.
+        activation: Option<u32>,
+        /// Any JSON value, kept byte for byte.
+        #[serde(default)]
+        result: Payload,
+        /// Documents that change with it, all or nothing.
+        documents: Option<Vec<NewDocument>>,
+    }
+}
+
+object! { in
+    /// The attempt failed.
+    JobFailure {
+        /// With the key, the token of the activation.
+        activation: Option<u32>,
+        /// What went wrong, for people.
+        message: Option<String>,
+        /// Retries that remain, when the worker decides.
+        retries: Option<i32>,
+        /// How long to wait, when the worker decides.
+        backoff_ms: Option<Millis>,
+        /// Whether the attempt got something done.
+        progressed: Option<bool>,
+        /// Retrying cannot help.
+        permanent: Option<bool>,
+    }
+}
+
+object! { in
+    /// A business error, which is not retried.
+    JobError {
+        /// With the key, the token of the activation.
+        activation: Option<u32>,
+        /// What kind of error.
+        code: Name,
+        /// What went wrong, for people.
+        message: Option<String>,
+    }
+}
+
+object! { in
+    /// The worker puts the job back.
+    PutBack {
+        /// With the key, the token of the activation.
+        activation: Option<u32>,
+        /// Not again before this long from now.
+        delay_ms: Option<Millis>,
+    }
+}
+
+object! { in
+    /// The worker is still at it.
+    Extension {
+        /// With the key, the token of the activation.
+        activation: Option<u32>,
+        /// The lease ends this long after now; a minute when absent.
+        lease_ms: Option<SomeMillis>,
+    }
+}
+
+object! { in
+    /// How far the worker is.
+    NewProgress {
+        /// With the key, the token of the activation.
+        activation: Option<u32>,
+        /// 0 to 100; larger is taken as 100.
+        percent: Option<u32>,
+        /// What to show beside it; replaces the last one.
+        note: Option<String>,
+        /// Documents that change with it, all or nothing.
+        documents: Option<Vec<NewDocument>>,
+    }
+}
+
+object! { in
+    /// What the worker has to say.
+    LogLines {
+        /// With the key, the token of the activation.
+        activation: Option<u32>,
+        /// In order.
+        lines: Vec<String>,
+    }
+}
+
+object! { in
+    /// The job is no longer wanted.
+    Cancellation {
+        /// Cancel at once even if the job's policy is cooperative.
+        force: Option<bool>,
+        /// Why, for people.
+        reason: Option<String>,
+    }
+}
+
+object! { in
+    /// What changes of a job; what is absent stays.
+    Change {
+        /// When given, it must be the current activation.
+        activation: Option<u32>,
+        /// Retries that remain. Does not make a waiting incident ready.
+        retries: Option<Retries>,
+        /// The new priority.
+        priority: Option<i32>,
+        /// The lease ends this long after now.
+        lease_ms: Option<SomeMillis>,
+    }
+}
+
+object! { in
+    /// A person says: try again.
+    Resolution {
+        /// Retries to set first.
+        retries: Option<Retries>,
+    }
+}
+
+object! { in
+    /// The settings of a queue; what is absent gets its default.
+    NewQueueSettings {
+        /// Turns for the highest priority, then for the lowest; absent is strict priority.
+        scheme: Option<Scheme>,
+        /// The order of jobs with equal priority.
+        order: Option<OrderName>,
+        /// Retries that are due go first in their group.
+        retries_first: Option<bool>,
+        /// A job that waited this long goes before higher priorities of its group; 0 is off.
+        aging_ms: Option<Millis>,
+        /// The queue takes only jobs whose type is its name.
+        one_type: Option<bool>,
+        /// Active jobs per concurrency key without settings of its own; 0 is no limit.
+        key_active_max: Option<u32>,
+        /// Activations per rate key without settings of its own.
+        key_rate: Option<Window>,
+        /// Finished jobs that are kept for look-ups; a thousand when absent.
+        finished_max: Option<u32>,
+        /// How long they are kept; a day when absent.
+        finished_ms: Option<u64>,
+    }
+}
+
+/// A counting scheme.
+#[derive(Clone, Copy, Debug, serde::Deserialize, serde::Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Scheme {
+    high: u32,
+    low: u32,
+}
+
+impl Schema for Scheme {
+    fn schema() -> Value {
+        reference("Scheme")
+    }
+
+    fn define(schemas: &mut Map<String, Value>) {
+        let whole = json!({
+            "type": "object",
+            "description": "A counting scheme: turns for the highest priority, then for the lowest.",
+            "properties": { "high": u32::schema(), "low": u32::schema() },
+            "required": ["high", "low"],
+            "additionalProperties": false,
+        });
+        schemas.insert("Scheme".to_owned(), whole);
+    }
+}
+
+/// A rate.
+#[derive(Clone, Copy, Debug, serde::Deserialize, serde::Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Window {
+    max: u32,
+    window_ms: u64,
+}
+
+impl Schema for Window {
+    fn schema() -> Value {
+        reference("Window")
+    }
+
+    fn define(schemas: &mut Map<String, Value>) {
+        let bounds = windlass_record::bound::Bounds::default();
+        let max = bounds.rate_window_size_max;
+        let whole = json!({
+            "type": "object",
+            "description": "Never more than max activations in any span of window_ms.",
+            "properties": {
+                "max": { "type": "integer", "minimum": 1, "maximum": max },
+                "window_ms": SomeMillis::schema(),
+            },
+            "required": ["max", "window_ms"],
+            "additionalProperties": false,
+        });
+        schemas.insert("Window".to_owned(), whole);
+    }
+}
+
+impl From<Window> for RateWindow {
+    fn from(window: Window) -> RateWindow {
+        RateWindow { max: window.max, window_ms: window.window_ms }
+    }
+}
+
+impl From<RateWindow> for Window {
+    fn from(rate: RateWindow) -> Window {
+        Window { max: rate.max, window_ms: rate.window_ms }
+    }
+}
+
+object! { in
+    /// The settings of a limit key; what is absent is no limit.
+    NewLimit {
+        /// Jobs of this key that may be active at once.
+        active_max: Option<u32>,
+        /// Activations of this key per window.
+        rate: Option<Window>,
+    }
+}
+
+object! { in
+    /// One change of a document.
+    NewDocument {
+        /// The wall of security; default when absent.
+        tenant: Option<MaybeName>,
+        /// What kind it is.
+        kind: Name,
+        /// Which one.
+        id: Name,
+        /// The version it must have: 0 is "must not exist"; absent is "whatever it is".
+        expected_version: Option<u64>,
+        /// The new value, any JSON, kept byte for byte; absent deletes.
+        #[serde(default)]
+        value: Payload,
+    }
+}
+
+// ── to commands ─────────────────────────────────────────────────────────────────────────────────
+
+type Made<T> = Result<T, ApiError>;
+
+/// The tenant, by default the default one.
+pub(crate) fn tenant(tenant: Option<MaybeName>) -> Box<str> {
+    match tenant {
+        Some(MaybeName(name)) if !name.is_empty() => name.into(),
+        Some(_) | None => TENANT_DEFAULT.into(),
+    }
+}
+
+/// The text of a value, or nothing.
+pub(crate) fn shared(Payload(value): Payload) -> Arc<[u8]> {
+    value.map_or_else(Arc::default, |value| Arc::from(value.get().as_bytes()))
+}
+
+fn text(name: Option<MaybeName>) -> Box<str> {
+    name.map(|MaybeName(name)| name.into()).unwrap_or_default()
+}
+
+/// Retries as the engine counts them.
+pub(crate) fn retries(given: Option<Retries>) -> Made<Option<i32>> {
+    let number = given.map(|Retries(number)| i32::try_from(number)).transpose();
+    number.map_err(|_| Rejection::OutOfRange { field: "retries" }.into())
+}
+
+impl NewJob {
+    pub(crate) fn command(self) -> Made<Command> {
+        let delay_ms = self.delay_ms.map_or(0, |Millis(ms)| ms);
+        Ok(Command::CreateJob(CreateJob {
+            queue: QueueName { tenant: tenant(self.tenant), queue: self.queue.0.into() },
+            job_type: text(self.r#type),
+            group: text(self.group),
+            priority: self.priority.unwrap_or_default(),
+            retries: retries(self.retries)?.unwrap_or(RETRIES_DEFAULT),
+            due_ms: crate::clock::due_ms(self.due_ms.unwrap_or(0), delay_ms),
+            payload: shared(self.payload),
+            options: self.options.map(|options| Box::new(options.options())),
+        }))
+    }
+}
+
+impl NewJobOptions {
+    fn options(self) -> JobOptions {
+        let Payload(headers) = self.headers;
+        let headers = headers.map(|value: Box<RawValue>| value.get().as_bytes().into());
+        JobOptions {
+            headers: headers.unwrap_or_default(),
+            unique_key: text(self.unique_key),
+            unique_hold_ms: self.unique_hold_ms.map_or(0, |Millis(ms)| ms),
+            request_id: text(self.request_id),
+            concurrency_key: text(self.concurrency_key),
+            rate_key: text(self.rate_key),
+            retry: self.retry.map_or(RetryPolicy::WorkerGiven, RetryPolicy::from),
+            exhausted: self.exhausted.map_or(Exhausted::default(), Exhausted::from),
+            deadlines: Deadlines {
+                lease: self.lease_outcome.map_or(DeadlineOutcome::default(), Into::into),
+                waiting: self.waiting.map(NewDeadline::pair),
+                attempt: self.attempt.map(NewDeadline::pair),
+                total: self.total.map(NewDeadline::pair),
+            },
+            cancel: self.cancel.map_or(CancelPolicy::default(), CancelPolicy::from),
+            dialect: Dialect::Native,
+        }
+    }
+}
+
+impl NewDeadline {
+    fn pair(self) -> (u64, DeadlineOutcome) {
+        (self.after_ms.0, self.outcome.into())
+    }
+}
+
+impl From<ExhaustedName> for Exhausted {
+    fn from(name: ExhaustedName) -> Exhausted {
+        match name {
+            ExhaustedName::Incident => Exhausted::Incident,
+            ExhaustedName::Fail => Exhausted::Fail,
+        }
+    }
+}
+
+impl From<OutcomeName> for DeadlineOutcome {
+    fn from(name: OutcomeName) -> DeadlineOutcome {
+        match name {
+            OutcomeName::Again => DeadlineOutcome::Again,
+            OutcomeName::FailAttempt => DeadlineOutcome::FailAttempt,
+            OutcomeName::End => DeadlineOutcome::End,
+            OutcomeName::Alert => DeadlineOutcome::Alert,
+        }
+    }
+}
+
+impl From<CancelName> for CancelPolicy {
+    fn from(name: CancelName) -> CancelPolicy {
+        match name {
+            CancelName::AtOnce => CancelPolicy::AtOnce,
+            CancelName::Cooperative => CancelPolicy::Cooperative,
+            CancelName::CooperativeCompletionCounts => CancelPolicy::CooperativeCompletionCounts,
+        }
+    }
+}
+
+impl From<RetryRule> for RetryPolicy {
+    fn from(rule: RetryRule) -> RetryPolicy {
+        match rule {
+            RetryRule::WorkerGiven {} => RetryPolicy::WorkerGiven,
+            RetryRule::Fixed { delay_ms, jitter_ms } => RetryPolicy::Fixed { delay_ms, jitter_ms },
+            RetryRule::Linear { delay_ms, scale, cap_ms, jitter_ms } => {
+                RetryPolicy::Linear { delay_ms, scale, cap_ms, jitter_ms }
+            }
+            RetryRule::Exponential { delay_ms, base, cap_ms, jitter_ms, from_start } => {
+                RetryPolicy::Exponential { delay_ms, base, cap_ms, jitter_ms, from_start }
+            }
+            RetryRule::Attempts {
+                complete_successive_max,
+                complete_total_max,
+                partial_successive_max,
+                partial_total_max,
+                delay_ms,
+                base,
+                cap_ms,
+            } => RetryPolicy::Attempts {
+                complete_successive_max,
+                complete_total_max,
+                partial_successive_max,
+                partial_total_max,
+                delay_ms,
+                base,
+                cap_ms,
+            },
+        }
+    }
+}
+
+impl NewQueueSettings {
+    pub(crate) fn settings(self) -> QueueSettings {
+        let default = QueueSettings::DEFAULT;
+        let priority = match self.scheme {
+            None => PriorityRule::Strict,
+            Some(Scheme { high, low }) => PriorityRule::Scheme { high, low },
+        };
+        QueueSettings {
+            priority,
+            order: self.order.map_or(default.order, |order| match order {
+                OrderName::Ready => JobOrder::Ready,
+                OrderName::Creation => JobOrder::Creation,
+            }),
+            retries_first: self.retries_first.unwrap_or(default.retries_first),
+            aging_ms: self.aging_ms.map_or(default.aging_ms, |Millis(ms)| ms),
+            one_type: self.one_type.unwrap_or(default.one_type),
+            key_active_max: self.key_active_max.unwrap_or(default.key_active_max),
+            key_rate: self.key_rate.map(RateWindow::from),
+            finished_max: self.finished_max.unwrap_or(default.finished_max),
+            finished_ms: self.finished_ms.unwrap_or(default.finished_ms),
+        }
+    }
+}
+
+impl Scheme {
+    pub(crate) fn of(rule: PriorityRule) -> Option<Scheme> {
+        match rule {
+            PriorityRule::Strict => None,
+            PriorityRule::Scheme { high, low } => Some(Scheme { high, low }),
+        }
+    }
+}
+
+impl NewLimit {
+    pub(crate) fn settings(self) -> LimitSettings {
+        LimitSettings { active_max: self.active_max, rate: self.rate.map(RateWindow::from) }
+    }
+}
+
+impl NewDocument {
+    pub(crate) fn write(self) -> DocumentWrite {
+        let Payload(value) = self.value;
+        DocumentWrite {
+            tenant: tenant(self.tenant),
+            kind: self.kind.0.into(),
+            id: self.id.0.into(),
+            expected_version: self.expected_version,
+            bytes: value.map(|value| Arc::from(value.get().as_bytes())),
+        }
+    }
+}
+
+/// The documents of a result.
+pub(crate) fn writes(documents: Option<Vec<NewDocument>>) -> Vec<DocumentWrite> {
+    documents.unwrap_or_default().into_iter().map(NewDocument::write).collect()
+}
+
+// ── queries ─────────────────────────────────────────────────────────────────────────────────────
+
+/// The query of a list of jobs.
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct JobsQuery {
+    tenant: Option<MaybeName>,
+    queue: Option<MaybeName>,
+    group: Option<MaybeName>,
+    state: Option<StateName>,
+    cursor: Option<u64>,
+    limit: Option<u32>,
+}
+
+impl JobsQuery {
+    pub(crate) fn filter(self) -> Made<JobFilter> {
+        let some = |name: Option<MaybeName>| Some(text(name)).filter(|name| !name.is_empty());
+        Ok(JobFilter {
+            tenant: Some(tenant(self.tenant)),
+            queue: some(self.queue),
+            group: some(self.group),
+            state: self.state.map(StateName::name),
+            cursor: self.cursor.unwrap_or(0),
+            limit: crate::limit::page(self.limit.unwrap_or(0))?,
+        })
+    }
+}
+
+impl StateName {
+    /// How the partition names the state.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            StateName::Scheduled => "scheduled",
+            StateName::Ready => "ready",
+            StateName::Active => "active",
+            StateName::Backoff => "backoff",
+            StateName::Incident => "incident",
+            StateName::Completed => "completed",
+            StateName::Failed => "failed",
+            StateName::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// A query that names a tenant.
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TenantQuery {
+    pub(crate) tenant: Option<MaybeName>,
+}
+
+/// The query of a list of documents.
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DocumentsQuery {
+    pub(crate) tenant: Option<MaybeName>,
+    pub(crate) after: Option<MaybeName>,
+    pub(crate) limit: Option<u32>,
+}

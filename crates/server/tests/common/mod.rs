@@ -1,0 +1,157 @@
+//! What the tests of this folder share: a server on a free port with a directory of its own, a
+//! gRPC client, and an HTTP client of forty lines.
+
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tonic::transport::Channel;
+use windlass_server::{Config, ServerHandle, start};
+use windlass_worker::v1;
+use windlass_worker::v1::windlass_client::WindlassClient;
+
+pub type Grpc = WindlassClient<Channel>;
+
+/// A server and its directory.
+pub struct Bench {
+    pub server: ServerHandle,
+    pub dir: TempDir,
+}
+
+pub fn config(dir: &TempDir) -> Config {
+    Config {
+        data_dir: dir.path().join("data"),
+        listen: "127.0.0.1:0".parse().unwrap(),
+        log_segment_mib: 16,
+        log_reserve_segments: 1,
+        shutdown_seconds: 5,
+        ..Config::default()
+    }
+}
+
+impl Bench {
+    pub async fn start() -> Bench {
+        Bench::with(|_| {}).await
+    }
+
+    pub async fn with(change: impl FnOnce(&mut Config)) -> Bench {
+        let dir = TempDir::new().unwrap();
+        let mut config = config(&dir);
+        change(&mut config);
+        Bench { server: start(config).await.unwrap(), dir }
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.server.address()
+    }
+
+    pub async fn grpc(&self) -> Grpc {
+        WindlassClient::connect(format!("http://{}", self.address())).await.unwrap()
+    }
+
+    pub async fn http(&self, method: &str, path: &str, body: &str) -> Answer {
+        http(self.address(), method, path, &[], body.as_bytes()).await
+    }
+
+    pub async fn json(&self, method: &str, path: &str, body: &str) -> Value {
+        let answer = self.http(method, path, body).await;
+        assert!(answer.status < 300, "{method} {path}: {answer:?}");
+        answer.json()
+    }
+}
+
+/// An HTTP answer.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub head: String,
+    pub body: Vec<u8>,
+}
+
+impl Answer {
+    pub fn json(&self) -> Value {
+        if self.body.is_empty() {
+            return Value::Null;
+        }
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    pub fn text(&self) -> String {
+        String::from_utf8(self.body.clone()).unwrap()
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            key.eq_ignore_ascii_case(name).then(|| value.trim())
+        })
+    }
+}
+
+/// One request on a connection of its own.
+pub async fn http(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &[u8],
+) -> Answer {
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    let mut request = format!("{method} {path} HTTP/1.1\r\nhost: windlass\r\nconnection: close\r\n");
+    request.push_str(&format!("content-length: {}\r\n", body.len()));
+    if !headers.iter().any(|(name, _)| *name == "content-type") && !body.is_empty() {
+        request.push_str("content-type: application/json\r\n");
+    }
+    for (name, value) in headers.iter().filter(|(_, value)| !value.is_empty()) {
+        request.push_str(&format!("{name}: {value}\r\n"));
+    }
+    request.push_str("\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
+    // A server that refuses a large body may close before it has read it.
+    let _refused = stream.write_all(body).await;
+    let mut whole = Vec::new();
+    let _reset = stream.read_to_end(&mut whole).await;
+    let end = whole.windows(4).position(|part| part == b"\r\n\r\n").expect("an answer has a head");
+    let head = String::from_utf8(whole[..end].to_vec()).unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    Answer { status, head, body: whole[end + 4..].to_vec() }
+}
+
+/// A job of a queue.
+pub fn job(queue: &str) -> v1::NewJob {
+    v1::NewJob { queue: queue.to_owned(), ..v1::NewJob::default() }
+}
+
+pub async fn create(grpc: &mut Grpc, job: v1::NewJob) -> u64 {
+    let request = v1::CreateJobRequest { job: Some(job) };
+    grpc.create_job(request).await.unwrap().into_inner().key
+}
+
+pub fn activation(queue: &str, jobs_max: u32) -> v1::ActivateJobsRequest {
+    v1::ActivateJobsRequest {
+        queues: vec![queue.to_owned()],
+        worker: "w".to_owned(),
+        jobs_max: Some(jobs_max),
+        ..v1::ActivateJobsRequest::default()
+    }
+}
+
+pub async fn take(grpc: &mut Grpc, queue: &str, jobs_max: u32) -> Vec<v1::Job> {
+    grpc.activate_jobs(activation(queue, jobs_max)).await.unwrap().into_inner().jobs
+}
+
+pub async fn state(grpc: &mut Grpc, key: u64) -> v1::JobState {
+    grpc.get_job(v1::GetJobRequest { key }).await.unwrap().into_inner().state()
+}
+
+/// Longer than anything here takes; a test that waits this long has failed.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+pub fn code(status: &tonic::Status) -> &str {
+    status.metadata().get("windlass-code").map_or("", |code| code.to_str().unwrap())
+}
