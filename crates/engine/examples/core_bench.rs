@@ -181,7 +181,8 @@ impl Bench {
             self.shelf.free(payload);
         }
         effects.ended.clear();
-        effects.served.clear();
+        let mut served = Vec::new();
+        self.engine.take_served(&mut served);
         u64::try_from(BATCH + held.len() + done.len()).expect("a few")
     }
 }

@@ -291,7 +291,11 @@ impl State {
         job.activation = activated.activation;
         job.due_ms = activated.deadline_ms;
         job.worker = worker;
-        job.flags.set(Flags::TOKENED, activated.with_token || job.flags.has(Flags::TOKENED));
+        let first_token = activated.with_token && !job.flags.has(Flags::TOKENED);
+        job.flags.set(Flags::FIRST_TOKEN, first_token);
+        if first_token {
+            job.flags.set(Flags::TOKENED, true);
+        }
         job.flags.set(Flags::ALERTED_LEASE, false);
         job.flags.set(Flags::ALERTED_WAITING, false);
         if let Some(extra) = job.extra.as_deref_mut() {
@@ -314,6 +318,10 @@ impl State {
         self.set_state(slot, JobState::Ready);
         let job = self.jobs.get_mut(slot);
         job.due_ms = now_ms;
+        if job.flags.has(Flags::FIRST_TOKEN) {
+            // Nobody has the token.
+            job.flags.set(Flags::FIRST_TOKEN | Flags::TOKENED, false);
+        }
         let activated_ms = job.extra.as_deref_mut().map_or(0, |extra| {
             if extra.attempt_started_ms == extra.activated_ms {
                 // The attempt was started by this activation, so it was not started at all.

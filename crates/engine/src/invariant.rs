@@ -145,7 +145,7 @@ fn list(state: &State) -> Option<u64> {
         }
     }
     let wrong = state.groups.iter().find(|(number, group)| {
-        let served = !matches!(group.ready, ReadyLanes::None);
+        let served = !group.ready.is_empty();
         served != listed.contains(number) || served != (group.turn != 0)
     });
     wrong.map(|(number, _)| u64::from(number))
@@ -166,7 +166,7 @@ fn ranks(state: &State) -> Option<u64> {
             ReadyLanes::One(lane) => {
                 expected.len() == 1 && expected.first().is_some_and(|rank| rank.lane == *lane)
             }
-            ReadyLanes::Many(ranks) => ranks.len() > 1 && *ranks == expected,
+            ReadyLanes::Many(ranks) => ranks.iter().eq(&expected),
         };
         if !sound {
             return Some(u64::from(number));

@@ -228,7 +228,7 @@ impl State {
 
     /// A job's queue.
     pub fn queue_of(&self, slot: Slot) -> QueueId {
-        self.groups.get(self.group_of(slot)).queue
+        self.lanes.get(self.job(slot).lane).queue_id
     }
 
     /// A job's group, by name.
@@ -271,7 +271,7 @@ impl State {
     }
 
     pub(crate) fn group_of(&self, slot: Slot) -> u32 {
-        self.bays.get(self.bay_of(slot)).group
+        self.lanes.get(self.job(slot).lane).group
     }
 
     pub(crate) fn bay_of(&self, slot: Slot) -> u32 {

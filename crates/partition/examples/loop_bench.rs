@@ -63,8 +63,8 @@ fn main() {
     std::fs::create_dir_all(&dir).expect("a directory");
     let fs = Arc::new(OsFileSystem);
     let new = NewLog { life: LifeId::random(), partition: 1, first_lsn: 1 };
-    let log = FileLog::create(fs, &dir.join("log"), &new, FileLogOptions::default())
-        .expect("a log");
+    let log =
+        FileLog::create(fs, &dir.join("log"), &new, FileLogOptions::default()).expect("a log");
     let checkpoint =
         LocalCheckpoint::open(dir.join("checkpoint"), &LocalOptions::default()).expect("a store");
     let partition =

@@ -14,12 +14,13 @@ use windlass_record::id::Payload;
 use crate::payload::PayloadStore;
 
 /// Images since a freeze.
-pub(crate) struct Images {
+pub struct Images {
     /// The number of this checkpoint, from 1.
-    pub(crate) number: u32,
+    pub number: u32,
     /// The newest record that the images hold.
-    pub(crate) lsn: u64,
-    pub(crate) time_ms: u64,
+    pub lsn: u64,
+    /// When they were frozen.
+    pub time_ms: u64,
     /// Keys and values, one after the other.
     bytes: Vec<u8>,
     entries: Vec<ImageEntry>,
@@ -44,17 +45,23 @@ enum ImageValue {
 }
 
 impl Images {
-    pub(crate) fn new(number: u32, lsn: u64, time_ms: u64) -> Images {
+    /// None yet.
+    pub fn new(number: u32, lsn: u64, time_ms: u64) -> Images {
         Images { number, lsn, time_ms, bytes: Vec::new(), entries: Vec::new() }
     }
 
     /// Where the engine puts images.
-    pub(crate) fn sink<'a>(&'a mut self, payloads: &'a mut PayloadStore) -> impl ImageSink + 'a {
+    pub fn sink<'a>(&'a mut self, payloads: &'a mut PayloadStore) -> impl ImageSink + 'a {
         Collector { images: self, payloads }
     }
 
+    /// Where the shell puts images of its own.
+    pub(crate) fn plain_sink(&mut self) -> impl ImageSink + '_ {
+        PlainCollector { images: self }
+    }
+
     /// How many there are.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.entries.len()
     }
 
@@ -73,9 +80,7 @@ impl Images {
 
     fn sort(&mut self) {
         let mut entries = std::mem::take(&mut self.entries);
-        entries.sort_by(|a, b| {
-            a.prefix.cmp(&b.prefix).then_with(|| self.key(a).cmp(self.key(b)))
-        });
+        entries.sort_by(|a, b| a.prefix.cmp(&b.prefix).then_with(|| self.key(a).cmp(self.key(b))));
         // A key may have been deleted and written again between two freezes: the last one counts.
         entries.dedup_by(|later, earlier| {
             let same = later.prefix == earlier.prefix && self.key(later) == self.key(earlier);
@@ -88,7 +93,7 @@ impl Images {
     }
 
     /// Writes them.
-    pub(crate) fn write(
+    pub fn write(
         &mut self,
         checkpoint: &dyn Checkpoint,
         position: u64,
@@ -127,6 +132,25 @@ fn prefix_of(key: &[u8]) -> u128 {
     u128::from_be_bytes(bytes)
 }
 
+/// For images without payloads.
+struct PlainCollector<'a> {
+    images: &'a mut Images,
+}
+
+impl ImageSink for PlainCollector<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) {
+        self.images.push(key, value, ImageValue::Inline);
+    }
+
+    fn put_payload(&mut self, _key: &[u8], _payload: Payload) {
+        unreachable!("the shell's own images hold their bytes")
+    }
+
+    fn delete(&mut self, key: &[u8]) {
+        self.images.push(key, &[], ImageValue::Deleted);
+    }
+}
+
 struct Collector<'a> {
     images: &'a mut Images,
     payloads: &'a mut PayloadStore,
@@ -148,16 +172,21 @@ impl ImageSink for Collector<'_> {
 }
 
 /// A checkpoint for the writer thread.
-pub(crate) struct Order {
-    pub(crate) images: Images,
-    pub(crate) position: Option<Position>,
-    pub(crate) checksum: u64,
+pub struct Order {
+    /// What is written.
+    pub images: Images,
+    /// Where the log is read from after it.
+    pub position: Option<Position>,
+    /// Of the state.
+    pub checksum: u64,
 }
 
 /// A checkpoint was written.
-pub(crate) struct Written {
-    pub(crate) number: u32,
-    pub(crate) lsn: u64,
+pub struct Written {
+    /// Its number.
+    pub number: u32,
+    /// The newest record that it holds.
+    pub lsn: u64,
 }
 
 /// The writer thread: writes checkpoints one after the other and trims the log behind them. A

@@ -36,12 +36,16 @@ const EVICTION_LOOKS_MAX: u32 = 4_096;
 
 /// One partition without its threads.
 pub struct Core {
-    pub(crate) engine: Engine,
-    pub(crate) payloads: PayloadStore,
+    /// The state machine.
+    pub engine: Engine,
+    /// The bytes it has handles of.
+    pub payloads: PayloadStore,
     pub(crate) finished: Finished,
-    pub(crate) waiters: Waiters,
+    /// Those who wait for jobs.
+    pub waiters: Waiters,
     pub(crate) options: Options,
-    pub(crate) images: Option<crate::checkpoint::Images>,
+    /// The images of a checkpoint that is being collected.
+    pub images: Option<crate::checkpoint::Images>,
     builder: BatchBuilder,
     tail: Tail,
     /// Time of the batch's header; its records carry what passed since.
@@ -51,41 +55,48 @@ pub struct Core {
     served: Vec<QueueId>,
     freed: Vec<Payload>,
     /// Why creates are refused now.
-    pub(crate) refusing: Option<Rejection>,
+    pub refusing: Option<Rejection>,
     decided: u64,
 }
 
 /// Something that leaves when its batch is durable.
-pub(crate) struct Delivery {
-    pub(crate) action: Action,
+pub struct Delivery {
+    /// What.
+    pub action: Action,
     /// Payloads that must be read from the store first.
-    pub(crate) missing: Vec<Missing>,
+    pub missing: Vec<Missing>,
 }
 
 /// Where a payload goes that must be read first.
-pub(crate) struct Missing {
+pub struct Missing {
     /// Which job of a hand-out.
-    pub(crate) index: usize,
+    pub index: usize,
     /// Its key in the store.
-    pub(crate) key: Vec<u8>,
+    pub key: Vec<u8>,
     /// Whether it is the result and not the payload.
-    pub(crate) result: bool,
+    pub result: bool,
 }
 
 /// What leaves.
-pub(crate) enum Action {
+pub enum Action {
+    /// Answers of commands.
     Commands(CommandsReply, Vec<Result<Answer, Refused>>),
+    /// What was read.
     Query(QueryReply, QueryAnswer),
+    /// The end of a poll.
     Poll(PollReply, Result<Vec<HandedJob>, Refused>),
+    /// Jobs for a stream.
     Jobs(Arc<dyn StreamSink>, Vec<HandedJob>),
+    /// A worker is to stop.
     Stop(Vec<Arc<dyn StreamSink>>, Token),
 }
 
 /// A closed round: records for the log and what leaves when they are durable.
-pub(crate) struct Round {
+pub struct Round {
     /// `None` when nothing was recorded.
-    pub(crate) batch: Option<Batch>,
-    pub(crate) deliveries: Vec<Delivery>,
+    pub batch: Option<Batch>,
+    /// What leaves with them.
+    pub deliveries: Vec<Delivery>,
 }
 
 impl Core {
@@ -120,6 +131,25 @@ impl Core {
         &self.engine
     }
 
+    /// Begins a checkpoint, by its number: sets the dirty jobs aside and writes what is few. The
+    /// rest is for [`Core::collect`].
+    pub fn freeze(&mut self, number: u32) {
+        let mut images = crate::checkpoint::Images::new(number, self.last_lsn(), self.now_ms);
+        self.engine.freeze(&mut images.sink(&mut self.payloads));
+        self.finished.freeze(&self.payloads, &mut images.plain_sink());
+        self.images = Some(images);
+    }
+
+    /// Writes up to `jobs_max` frozen jobs. When none remain: all images and their checksum.
+    pub fn collect(&mut self, jobs_max: usize) -> Option<(crate::checkpoint::Images, u64)> {
+        let mut images = self.images.take()?;
+        if self.engine.write_frozen(jobs_max, &mut images.sink(&mut self.payloads)) {
+            return Some((images, self.engine.checksum()));
+        }
+        self.images = Some(images);
+        None
+    }
+
     /// The lsn of the newest record, durable or not.
     pub fn last_lsn(&self) -> u64 {
         match self.batch_ms {
@@ -128,7 +158,8 @@ impl Core {
         }
     }
 
-    pub(crate) fn epoch(&self) -> u32 {
+    /// Who appends.
+    pub fn epoch(&self) -> u32 {
         self.tail.epoch
     }
 
@@ -136,24 +167,25 @@ impl Core {
         self.tail.partition
     }
 
-    pub(crate) fn now_ms(&self) -> u64 {
+    /// The time of the last round.
+    pub fn now_ms(&self) -> u64 {
         self.now_ms
     }
 
     /// Whether there is anything to take.
-    pub(crate) fn has_round(&self) -> bool {
+    pub fn has_round(&self) -> bool {
         !self.deliveries.is_empty() || self.batch_ms.is_some()
     }
 
     /// Bytes of the open batch.
-    pub(crate) fn batch_bytes(&self) -> usize {
+    pub fn batch_bytes(&self) -> usize {
         if self.batch_ms.is_some() { self.builder.len_bytes() } else { 0 }
     }
 
     // ── a round ─────────────────────────────────────────────────────────────────────────────
 
     /// It is `now_ms`; the wall clock may have jumped ahead.
-    pub(crate) fn begin(&mut self, now_ms: u64, jumped_ms: Option<u64>) {
+    pub fn begin(&mut self, now_ms: u64, jumped_ms: Option<u64>) {
         debug_assert!(now_ms >= self.now_ms, "engine time never goes back");
         self.now_ms = now_ms;
         if let Some(by_ms) = jumped_ms {
@@ -162,7 +194,7 @@ impl Core {
     }
 
     /// The partition came up: live leases end no sooner than its grace.
-    pub(crate) fn open(&mut self, now_ms: u64) {
+    pub fn open(&mut self, now_ms: u64) {
         self.now_ms = now_ms;
         let grace_ms = u64::try_from(self.options.lease_grace.as_millis()).unwrap_or(u64::MAX);
         let leases_to_ms = now_ms.saturating_add(grace_ms);
@@ -170,7 +202,7 @@ impl Core {
     }
 
     /// Takes in a request.
-    pub(crate) fn handle(&mut self, request: Request) {
+    pub fn handle(&mut self, request: Request) {
         match request {
             Request::Commands(commands) => self.commands(commands),
             Request::Query(query, reply) => {
@@ -198,7 +230,7 @@ impl Core {
     }
 
     /// Fires what is due and serves those who wait. True if there is more to do at once.
-    pub(crate) fn settle(&mut self) -> bool {
+    pub fn settle(&mut self) -> bool {
         let context = self.context();
         let mut fired = 0;
         while fired < TIMERS_PER_ROUND_MAX {
@@ -222,7 +254,7 @@ impl Core {
     }
 
     /// When there is something to do even if nothing comes in.
-    pub(crate) fn next_due_ms(&self) -> Option<u64> {
+    pub fn next_due_ms(&self) -> Option<u64> {
         let timer_ms = self.engine.next_due_ms();
         match (timer_ms, self.waiters.next_end_ms()) {
             (Some(timer_ms), Some(poll_ms)) => Some(timer_ms.min(poll_ms)),
@@ -231,7 +263,7 @@ impl Core {
     }
 
     /// Closes the round.
-    pub(crate) fn take(&mut self, recycled: Option<Batch>) -> Round {
+    pub fn take(&mut self, recycled: Option<Batch>) -> Round {
         let deliveries = std::mem::take(&mut self.deliveries);
         if self.batch_ms.take().is_none() {
             return Round { batch: None, deliveries };
@@ -243,7 +275,7 @@ impl Core {
     }
 
     /// The partition stops: everybody who waits hears it.
-    pub(crate) fn abandon(&mut self) -> Vec<Delivery> {
+    pub fn abandon(&mut self) -> Vec<Delivery> {
         for waiter in self.waiters.drain() {
             match waiter.kind {
                 Kind::Poll { reply, .. } => {
@@ -339,8 +371,7 @@ impl Core {
             let state = self.engine.state();
             let Some(slot) = state.find(key) else { continue };
             let token = Token { key, activation: state.job(slot).activation };
-            let sinks =
-                state.worker_name(slot).map(|worker| self.waiters.streams_of(worker));
+            let sinks = state.worker_name(slot).map(|worker| self.waiters.streams_of(worker));
             self.deliver(Action::Stop(sinks.unwrap_or_default(), token));
         }
     }
@@ -367,7 +398,7 @@ impl Core {
             reply: poll.reply,
             ends_ms: self.now_ms.saturating_add(poll.wait_ms),
         };
-        self.waiters.add(self.engine.state(), poll.id, poll.wanted, kind);
+        self.waiters.add(self.engine.state(), self.now_ms, poll.id, poll.wanted, kind);
         if let Some(waiter) = self.waiters.get(poll.id) {
             self.served.extend_from_slice(&waiter.queues);
         }
@@ -390,7 +421,7 @@ impl Core {
             return;
         }
         let kind = Kind::Stream { credits: stream.credits, sink };
-        self.waiters.add(self.engine.state(), stream.id, stream.wanted, kind);
+        self.waiters.add(self.engine.state(), self.now_ms, stream.id, stream.wanted, kind);
         if let Some(waiter) = self.waiters.get(stream.id) {
             self.served.extend_from_slice(&waiter.queues);
         }
@@ -486,12 +517,7 @@ impl Core {
         }
     }
 
-    fn handed_job(
-        &self,
-        index: usize,
-        out: &HandedOut,
-        missing: &mut Vec<Missing>,
-    ) -> HandedJob {
+    fn handed_job(&self, index: usize, out: &HandedOut, missing: &mut Vec<Missing>) -> HandedJob {
         let state = self.engine.state();
         let job = state.job(out.slot);
         let payload = match self.payloads.get(job.payload) {
@@ -527,11 +553,8 @@ impl Core {
     }
 
     fn take_back(&mut self, unsent: Unsent) {
-        let command = ReturnJob {
-            token: unsent.token,
-            turn: unsent.turn,
-            scheme_count: unsent.scheme_count,
-        };
+        let command =
+            ReturnJob { token: unsent.token, turn: unsent.turn, scheme_count: unsent.scheme_count };
         // Refused when the job has ended or been handed out again meanwhile: nothing to take back.
         let _ = self.decide(&Command::ReturnJob(command));
     }

@@ -8,19 +8,23 @@
 //! records and answers without any thread or clock; `run` is the loop around it with its commit
 //! thread; [`clock`] is where time enters; `recover` opens a partition from its checkpoint and its
 //! log; `payload` keeps bytes, `waiters` keeps those who wait, `finished` those who are done.
+//!
+//! Servers use [`Partition`] and [`request`]. The other modules are public for the simulator, which
+//! takes the threads' place.
 
-mod checkpoint;
+pub mod checkpoint;
 pub mod clock;
 pub mod core;
 mod finished;
 mod handle;
 mod options;
-mod payload;
+pub mod payload;
 mod query;
-mod recover;
+pub mod recover;
 pub mod request;
 mod run;
-mod waiters;
+pub mod waiters;
+mod why;
 
 pub use handle::{Handle, Overloaded};
 pub use options::{DURABILITY, Options};

@@ -34,7 +34,7 @@ enum StoreKey {
 
 /// Where the bytes of a payload are.
 #[derive(Clone, Debug)]
-pub(crate) enum Bytes {
+pub enum Bytes {
     /// In memory.
     Here(Arc<[u8]>),
     /// In the checkpoint store, under this key.
@@ -43,7 +43,7 @@ pub(crate) enum Bytes {
 
 /// All payloads, by handle.
 #[derive(Debug, Default)]
-pub(crate) struct PayloadStore {
+pub struct PayloadStore {
     pages: Vec<Vec<Place>>,
     free: Vec<u32>,
     resident_bytes: u64,
@@ -75,7 +75,8 @@ impl PayloadStore {
         self.put(Place::Stored(StoreKey::of(key)), len)
     }
 
-    pub(crate) fn get(&self, payload: Payload) -> Bytes {
+    /// Where the bytes of a payload are.
+    pub fn get(&self, payload: Payload) -> Bytes {
         if payload.handle == PayloadHandle::EMPTY {
             return Bytes::Here(Arc::default());
         }
@@ -116,7 +117,7 @@ impl PayloadStore {
     }
 
     /// A checkpoint and all before it are durable.
-    pub(crate) fn saved_through(&mut self, checkpoint: u32) {
+    pub fn saved_through(&mut self, checkpoint: u32) {
         self.saved_through = checkpoint;
     }
 

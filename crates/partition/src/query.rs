@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
+use windlass_engine::Slot;
 use windlass_engine::lifecycle::JobState;
 use windlass_engine::state::document::DocumentName;
-use windlass_engine::{Ended, Slot};
 use windlass_record::event::Outcome;
 use windlass_record::id::{JobKey, Payload};
 
 use crate::core::{Core, Missing};
+use crate::finished::FinishedJob;
 use crate::payload::Bytes;
-use crate::request::{JobFilter, JobView, Query, QueryAnswer, QueueView, StatusView, WhyView};
+use crate::request::{JobFilter, JobView, Query, QueryAnswer, QueueView, StatusView};
 
 /// Jobs of a page at most.
 const PAGE_MAX: usize = 1_000;
@@ -85,7 +86,7 @@ impl Core {
         let ended = self.finished.get(key)?;
         let mut view = self.ended_view(ended);
         view.result = self.bytes(ended.result, true, missing);
-        view.extra = ended.job.extra().map(|extra| Box::new(extra.clone()));
+        view.extra = ended.extra.clone();
         Some(Box::new(view))
     }
 
@@ -126,11 +127,10 @@ impl Core {
         }
     }
 
-    fn ended_view(&self, ended: &Ended) -> JobView {
+    fn ended_view(&self, ended: &FinishedJob) -> JobView {
         let queue = self.engine.state().queue(ended.queue);
-        let job = &ended.job;
         JobView {
-            key: job.key,
+            key: ended.key,
             tenant: queue.tenant.clone(),
             queue: queue.name.clone(),
             job_type: ended.job_type.clone(),
@@ -138,16 +138,16 @@ impl Core {
             priority: ended.priority,
             state: rest_state(ended.outcome).name(),
             outcome: Some(ended.outcome),
-            retries: job.retries,
-            attempt: job.attempt,
-            activation: job.activation,
-            created_ms: job.created_ms,
+            retries: ended.retries,
+            attempt: ended.attempt,
+            activation: ended.activation,
+            created_ms: ended.created_ms,
             time_ms: ended.ended_ms,
             worker: None,
             payload: Arc::default(),
             result: Arc::default(),
             message: ended.message.clone(),
-            cancel_asked: job.cancel_asked(),
+            cancel_asked: ended.cancel_asked,
             extra: None,
         }
     }
@@ -247,12 +247,5 @@ fn rest_state(outcome: Outcome) -> JobState {
         Outcome::Completed | Outcome::CompletedWithErrors => JobState::Completed,
         Outcome::Failed | Outcome::FailedForGood | Outcome::TimedOut => JobState::Failed,
         Outcome::Cancelled | Outcome::Skipped => JobState::Cancelled,
-    }
-}
-
-impl Core {
-    fn why_view(&self, key: JobKey) -> Option<Box<WhyView>> {
-        let _ = key;
-        None
     }
 }

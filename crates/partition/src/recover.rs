@@ -11,7 +11,7 @@ use windlass_record::id::PartitionId;
 
 use crate::clock::Reading;
 use crate::core::Core;
-use crate::finished::Finished;
+use crate::finished::{self, Finished};
 use crate::options::Options;
 use crate::payload::PayloadStore;
 
@@ -76,17 +76,23 @@ pub enum OpenError {
 }
 
 /// What an opening found.
-pub(crate) struct Recovered {
-    pub(crate) core: Core,
-    pub(crate) last_ms: u64,
-    pub(crate) checkpoint_lsn: u64,
-    pub(crate) durable_lsn: u64,
-    pub(crate) position: Position,
-    pub(crate) replayed: u64,
+pub struct Recovered {
+    /// The partition, to be opened with [`Core::open`].
+    pub core: Core,
+    /// The time of the newest record.
+    pub last_ms: u64,
+    /// The last record of the checkpoint.
+    pub checkpoint_lsn: u64,
+    /// The last record of the log.
+    pub durable_lsn: u64,
+    /// Where it is.
+    pub position: Position,
+    /// Records replayed.
+    pub replayed: u64,
 }
 
 /// Loads the checkpoint, begins a new epoch, replays the log behind the checkpoint.
-pub(crate) fn recover(
+pub fn recover(
     log: &dyn Log,
     checkpoint: &dyn Checkpoint,
     options: &Options,
@@ -94,7 +100,9 @@ pub(crate) fn recover(
 ) -> Result<Recovered, OpenError> {
     let mut engine = Engine::new(PartitionId::FIRST, options.bounds);
     let mut payloads = PayloadStore::default();
-    let (checkpoint_lsn, near) = load(checkpoint, &mut engine, &mut payloads)?;
+    let mut finished = Finished::default();
+    let loaded = (&mut engine, &mut payloads, &mut finished);
+    let (checkpoint_lsn, near) = load(checkpoint, loaded)?;
 
     let status = log.status();
     if status.durable_lsn < checkpoint_lsn {
@@ -107,9 +115,9 @@ pub(crate) fn recover(
     let time_ms = engine.state().last_ms().max(status.time_ms).max(reading.wall_ms);
     let opened = log.open_epoch(&EpochRequest { epoch: status.epoch + 1, time_ms })?;
 
-    let mut finished = Finished::default();
     let from = ReadFrom { lsn: checkpoint_lsn + 1, near };
-    let replayed = replay(log, from, &opened, (&mut engine, &mut payloads, &mut finished), options)?;
+    let replayed =
+        replay(log, from, &opened, (&mut engine, &mut payloads, &mut finished), options)?;
     let last_ms = engine.state().last_ms().max(status.time_ms);
     let core = Core::new(engine, payloads, finished, opened.tail, options.clone());
     Ok(Recovered {
@@ -124,8 +132,7 @@ pub(crate) fn recover(
 
 fn load(
     checkpoint: &dyn Checkpoint,
-    engine: &mut Engine,
-    payloads: &mut PayloadStore,
+    (engine, payloads, finished): (&mut Engine, &mut PayloadStore, &mut Finished),
 ) -> Result<(u64, Option<Position>), OpenError> {
     let Some(stamp) = checkpoint.stamp() else { return Ok((0, None)) };
     if stamp.format > u32::from(windlass_engine::state::image::IMAGE_VERSION) {
@@ -134,12 +141,17 @@ fn load(
     let view = checkpoint.snapshot()?;
     for tag in State::LOAD_ORDER {
         load_images(&*view, tag, |key, value| {
-            let loaded =
-                engine.load(key, value, &mut |key, len| payloads.keep_stored(key, len));
+            let loaded = engine.load(key, value, &mut |key, len| payloads.keep_stored(key, len));
             loaded.map_err(|source| OpenError::Image { key: key.to_vec(), source })
         })?;
     }
     engine.finish_load();
+    load_images(&*view, finished::TAG, |key, value| {
+        finished.load(key, value, payloads).map_err(|source| OpenError::Image {
+            key: key.to_vec(),
+            source: LoadError::Malformed(source),
+        })
+    })?;
     let found = engine.checksum();
     if found != stamp.checksum {
         return Err(OpenError::Checksum { expected: stamp.checksum, found });

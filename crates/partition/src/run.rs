@@ -19,7 +19,7 @@ use windlass_log::{Batch, Log, LogError, Position};
 use windlass_record::bound::Bound;
 use windlass_record::rejection::Rejection;
 
-use crate::checkpoint::{Images, Order, Written, write_checkpoints};
+use crate::checkpoint::{Order, Written, write_checkpoints};
 use crate::clock::{ClockSource, EngineClock, SystemClock};
 use crate::core::{Action, Core, Delivery, Round};
 use crate::handle::{Handle, Load, weight};
@@ -501,17 +501,10 @@ impl Run {
                 false
             }
             Stage::Collecting => {
-                let Some(mut images) = self.core.images.take() else { return false };
-                let whole = self.core.engine.write_frozen(
-                    IMAGES_PER_ROUND_MAX,
-                    &mut images.sink(&mut self.core.payloads),
-                );
-                if !whole {
-                    self.core.images = Some(images);
+                let Some((images, checksum)) = self.core.collect(IMAGES_PER_ROUND_MAX) else {
                     self.checkpoint.stage = Stage::Collecting;
                     return true;
-                }
-                let checksum = self.core.engine.checksum();
+                };
                 let position = self.checkpoint.position;
                 self.checkpoint.stage =
                     Stage::Waiting(Box::new(Order { images, position, checksum }));
@@ -555,10 +548,7 @@ impl Run {
         self.checkpoint.bytes_since = 0;
         self.checkpoint.last_us = self.source.read().monotonic_us;
         self.checkpoint.position = Some(self.position);
-        let (number, lsn) = (self.checkpoint.number, self.core.last_lsn());
-        let mut images = Images::new(number, lsn, self.core.now_ms());
-        self.core.engine.freeze(&mut images.sink(&mut self.core.payloads));
-        self.core.images = Some(images);
+        self.core.freeze(self.checkpoint.number);
         self.checkpoint.stage = Stage::Collecting;
     }
 
@@ -768,7 +758,8 @@ impl Loader {
 }
 
 impl Delivery {
-    fn fill(&mut self, missing: &crate::core::Missing, bytes: Arc<[u8]>) {
+    /// Puts a payload where it was missing.
+    pub fn fill(&mut self, missing: &crate::core::Missing, bytes: Arc<[u8]>) {
         match &mut self.action {
             Action::Poll(_, Ok(jobs)) | Action::Jobs(_, jobs) => {
                 if let Some(job) = jobs.get_mut(missing.index) {

@@ -13,10 +13,12 @@ use crate::request::{PollReply, StreamSink, WaiterId, Wanted};
 
 /// All who wait.
 #[derive(Default)]
-pub(crate) struct Waiters {
+pub struct Waiters {
     all: HashMap<WaiterId, Waiter, FxBuildHasher>,
     /// Who wants jobs of a queue now, oldest first.
     lines: Vec<BTreeSet<(u64, WaiterId)>>,
+    /// How many watch a queue, with credits or without, and when it was asked last.
+    watchers: Vec<(u32, u64)>,
     /// Who asked for a queue that does not exist yet.
     hoping: HashMap<QueueName, Vec<WaiterId>>,
     /// When polls give up.
@@ -54,7 +56,14 @@ impl Waiters {
         self.all.len()
     }
 
-    pub(crate) fn add(&mut self, state: &State, id: WaiterId, wanted: Wanted, kind: Kind) {
+    pub(crate) fn add(
+        &mut self,
+        state: &State,
+        now_ms: u64,
+        id: WaiterId,
+        wanted: Wanted,
+        kind: Kind,
+    ) {
         let mut queues = Vec::new();
         for name in &wanted.queues {
             match state.queue_named(name) {
@@ -64,6 +73,11 @@ impl Waiters {
         }
         queues.sort_unstable();
         queues.dedup();
+        for queue in &queues {
+            let (watchers, asked_ms) = self.watchers_mut(*queue);
+            *watchers += 1;
+            *asked_ms = now_ms;
+        }
         if let Kind::Poll { ends_ms, .. } = &kind {
             self.ends.insert((*ends_ms, id));
         }
@@ -79,6 +93,9 @@ impl Waiters {
     pub(crate) fn remove(&mut self, id: WaiterId) -> Option<Waiter> {
         self.leave(id);
         let waiter = self.all.remove(&id)?;
+        for queue in &waiter.queues {
+            self.watchers_mut(*queue).0 -= 1;
+        }
         if let Kind::Poll { ends_ms, .. } = &waiter.kind {
             self.ends.remove(&(*ends_ms, id));
         }
@@ -125,9 +142,32 @@ impl Waiters {
     }
 
     /// How many want jobs of a queue.
-    pub(crate) fn in_line(&self, queue: QueueId) -> u32 {
+    pub fn in_line(&self, queue: QueueId) -> u32 {
         let line = usize::try_from(queue.0).ok().and_then(|index| self.lines.get(index));
         line.map_or(0, |line| u32::try_from(line.len()).unwrap_or(u32::MAX))
+    }
+
+    /// Whether anybody watches a queue, with credits or without.
+    pub(crate) fn watched(&self, queue: QueueId) -> bool {
+        self.watchers_of(queue).0 > 0
+    }
+
+    /// When a queue was asked for jobs last; 0 is never.
+    pub(crate) fn last_asked_ms(&self, queue: QueueId) -> u64 {
+        self.watchers_of(queue).1
+    }
+
+    fn watchers_of(&self, queue: QueueId) -> (u32, u64) {
+        let index = usize::try_from(queue.0).expect("usize has at least 32 bits");
+        self.watchers.get(index).copied().unwrap_or_default()
+    }
+
+    fn watchers_mut(&mut self, queue: QueueId) -> &mut (u32, u64) {
+        let index = usize::try_from(queue.0).expect("usize has at least 32 bits");
+        if self.watchers.len() <= index {
+            self.watchers.resize(index + 1, (0, 0));
+        }
+        self.watchers.get_mut(index).expect("just made")
     }
 
     /// Polls whose time is over.
@@ -162,6 +202,7 @@ impl Waiters {
                 self.leave(id);
                 if let Some(waiter) = self.all.get_mut(&id) {
                     waiter.queues.push(queue);
+                    self.watchers_mut(queue).0 += 1;
                 }
                 self.join(id);
             }

@@ -294,3 +294,36 @@ fn answers_of_a_stopped_partition_say_so() {
     let commands = Commands { items: vec![create("a")], reply: Box::new(|_| ()) };
     assert!(handle.submit(Request::Commands(commands)).is_err());
 }
+
+#[test]
+fn finished_jobs_survive_a_restart() {
+    for checkpoint in [false, true] {
+        let fixture = Fixture::new();
+        let key = key_of(fixture.give(create("a")));
+        let jobs = fixture.poll(1, 0).recv_timeout(SOON).unwrap();
+        fixture.complete(&jobs[0]).unwrap();
+        if checkpoint {
+            fixture.partition.checkpoint_now().unwrap();
+        }
+        let fixture = fixture.crash(Options::default());
+        let QueryAnswer::Job(Some(job)) = fixture.query(Query::Job(key)) else { panic!() };
+        assert_eq!((job.state, &*job.result), ("completed", &b"done"[..]));
+    }
+}
+
+#[test]
+fn why_says_where_a_job_stands_and_what_it_waits_for() {
+    let fixture = Fixture::new();
+    let first = key_of(fixture.give(create("a")));
+    let second = key_of(fixture.give(create("a")));
+    let why = |key| match fixture.query(Query::Why(key)) {
+        QueryAnswer::Why(Some(why)) => *why,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(why(first).reason, "no-worker");
+    assert_eq!(why(second).position, Some(1));
+    let jobs = fixture.poll(1, 0).recv_timeout(SOON).unwrap();
+    assert_eq!((why(first).reason, why(first).worker.as_deref()), ("active", Some("w")));
+    fixture.complete(&jobs[0]).unwrap();
+    assert_eq!(why(first).reason, "at-rest");
+}

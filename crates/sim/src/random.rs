@@ -35,6 +35,12 @@ impl Random {
         self.in_range(0..100) < percent
     }
 
+    /// One of these; nothing when there are none.
+    pub fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
+        let count = u64::try_from(from.len()).ok().filter(|&count| count > 0)?;
+        from.get(usize::try_from(self.in_range(0..count)).ok()?)
+    }
+
     /// Another stream, independent of what this one is used for later.
     #[must_use]
     pub fn fork(&mut self) -> Self {

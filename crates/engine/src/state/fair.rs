@@ -19,6 +19,7 @@ mod belong;
 mod choice;
 mod gates;
 mod list;
+mod ranks;
 mod ready;
 
 use std::cmp::Reverse;
@@ -30,6 +31,7 @@ use rustc_hash::FxBuildHasher;
 use windlass_record::id::{LimitId, QueueId};
 use windlass_record::policy::QueueSettings;
 
+use self::ranks::Ranks;
 use super::job::{NONE, Slot};
 use super::lane::LaneQueue;
 use super::limit::Gate;
@@ -212,6 +214,9 @@ pub(crate) enum BayPlace {
 #[derive(Debug)]
 pub(crate) struct Lane {
     pub(crate) bay: u32,
+    /// Its bay's group and that one's queue, which are asked for all the time.
+    pub(crate) group: u32,
+    pub(crate) queue_id: QueueId,
     pub(crate) class: Class,
     pub(crate) priority: i32,
     /// Live jobs that belong here, ready or not.
@@ -221,7 +226,7 @@ pub(crate) struct Lane {
 
 impl Default for Lane {
     fn default() -> Lane {
-        Lane { bay: NONE, class: Class::Usual, priority: 0, live: 0, queue: LaneQueue::default() }
+        Lane { bay: NONE, group: NONE, queue_id: QueueId(NONE), class: Class::Usual, priority: 0, live: 0, queue: LaneQueue::default() }
     }
 }
 
@@ -240,7 +245,18 @@ pub(crate) enum ReadyLanes {
     #[default]
     None,
     One(u32),
-    Many(BTreeSet<Rank>),
+    /// Any number: kept until the group is idle, so that lanes may come and go without a trace.
+    Many(Ranks),
+}
+
+impl ReadyLanes {
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            ReadyLanes::None => true,
+            ReadyLanes::One(_) => false,
+            ReadyLanes::Many(ranks) => ranks.is_empty(),
+        }
+    }
 }
 
 /// The order of lanes in a group: class, highest priority, whose first job is first, and the lane

@@ -80,6 +80,8 @@ impl Flags {
     pub(crate) const ALERTED_TOTAL: u8 = 32;
     /// The lease's end was reported for this activation.
     pub(crate) const ALERTED_LEASE: u8 = 64;
+    /// The newest hand-out was the first with a token.
+    pub(crate) const FIRST_TOKEN: u8 = 128;
 
     pub(crate) fn has(self, flag: u8) -> bool {
         self.0 & flag != 0
@@ -140,6 +142,11 @@ impl Job {
     /// What few jobs have.
     pub fn extra(&self) -> Option<&Extra> {
         self.extra.as_deref()
+    }
+
+    /// What few jobs have, of a job that has ended.
+    pub fn into_extra(self) -> Option<Box<Extra>> {
+        self.extra
     }
 
     pub(crate) fn extra_mut(&mut self) -> &mut Extra {

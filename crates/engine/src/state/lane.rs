@@ -11,6 +11,9 @@ use super::job::{Jobs, Slot};
 /// Slots in a chunk at most.
 const CHUNK_LEN: usize = 256;
 
+/// Slots that an empty lane keeps room for.
+const CAPACITY_KEPT: usize = 16;
+
 /// Slots sorted by their job's `order`.
 #[derive(Debug, Default)]
 pub(crate) struct LaneQueue {
@@ -54,10 +57,13 @@ impl LaneQueue {
     pub(crate) fn remove(&mut self, jobs: &Jobs, slot: Slot) {
         self.len -= 1;
         if self.front() == Some(slot) {
+            let is_last = self.chunks.len() == 1;
             let chunk = self.chunks.front_mut().expect("the front was just seen");
             chunk.pop_front();
-            if chunk.is_empty() && self.chunks.len() > 1 {
+            if chunk.is_empty() && !is_last {
                 self.chunks.pop_front();
+            } else if chunk.is_empty() && chunk.capacity() > CAPACITY_KEPT {
+                *chunk = VecDeque::new();
             }
             return;
         }

@@ -186,6 +186,25 @@ fn unknown_keys_are_not_found() {
     }
 }
 
+/// A token that was never sent binds nobody. (It did: the next worker, without tokens, could not
+/// complete the job.)
+#[test]
+fn a_returned_job_asks_for_no_token() {
+    let mut check = Check::new();
+    let key = check.create(job("q", "a", 0));
+    let handed = check.hand_out(&["q"], 1, true);
+    check.take_back(&handed[0]).expect("it was never sent");
+    assert_eq!(check.take("q"), Some(key));
+    check.complete(key).expect("no token was ever given");
+
+    let key = check.create(job("q", "a", 0));
+    check.hand_out(&["q"], 1, true);
+    check.pass(LEASE_MS);
+    let handed = check.hand_out(&["q"], 1, true);
+    check.take_back(&handed[0]).expect("it was never sent");
+    assert_eq!(check.complete(key), Err(Rejection::TokenMissing { key }), "the first one was");
+}
+
 /// A hand-out that was never sent leaves no trace but its number.
 #[test]
 fn a_returned_job_stands_where_it_stood() {

@@ -6,7 +6,7 @@ use std::time::Instant;
 use windlass_record::bound::Bounds;
 use windlass_record::command::{Bytes, Command, FailJob, JobOptions, ReleaseJob};
 use windlass_record::event::{Event, IncidentKind};
-use windlass_record::id::{PartitionId, Payload, QueueId, Token};
+use windlass_record::id::{PartitionId, Payload, QueueId};
 use windlass_record::policy::{PriorityRule, QueueSettings};
 
 use crate::verb::check::{Check, LEASE_MS, START_MS, active_max, failure, job, job_with, rate};
@@ -89,7 +89,6 @@ fn parked_jobs_know_their_key_and_their_rank() {
         ahead: 0,
     };
     assert_eq!(why(&check, key, Pollers::Waiting), (full, Place::LaneRank(0)));
-    let _ = Token { key, activation: 1 };
 }
 
 struct Nowhere;

@@ -80,3 +80,63 @@ fn hand_out<S: Sink>(
     }));
     HandedOut { slot, key, activation, turn, scheme_count: scheme_count_before }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use windlass_record::bound::Bounds;
+    use windlass_record::command::{Bytes, Command, CreateJob};
+    use windlass_record::id::QueueId;
+
+    use super::*;
+    use crate::verb::check::{Check, job};
+
+    fn ask(jobs_max: u32, bytes_max: u64, lease_ms: u64, worker: &str) -> ActivateJobs {
+        ActivateJobs {
+            queues: vec![QueueId(0)],
+            worker: Arc::from(worker),
+            lease_ms,
+            jobs_max,
+            bytes_max,
+            with_token: true,
+        }
+    }
+
+    #[test]
+    fn hands_out_what_fits() {
+        for (jobs_max, bytes_max, expected) in
+            [(9, u64::MAX, 4), (2, u64::MAX, 2), (0, 100, 0), (9, 10, 2), (9, 14, 2), (9, 15, 3), (9, 1, 1)]
+        {
+            let mut check = Check::new();
+            for _ in 0..4 {
+                let payload = Bytes::from([0; 5]);
+                check.create(CreateJob { payload, ..job("q", "a", 0) });
+            }
+            let said = check.give(Command::ActivateJobs(ask(jobs_max, bytes_max, 5, "w")));
+            let Ok(Answer::Activated(handed)) = said else { panic!("{said:?}") };
+            assert_eq!(handed.len(), expected, "{jobs_max} jobs, {bytes_max} bytes");
+        }
+    }
+
+    #[test]
+    fn what_is_refused() {
+        let bounds = Bounds {
+            activation_jobs_max: 3,
+            name_bytes_max: 8,
+            duration_ms_max: 9,
+            ..Bounds::default()
+        };
+        let mut check = Check::with_bounds(bounds);
+        check.create(job("q", "a", 0));
+        for (command, expected) in [
+            (ask(4, 1, 5, "w"), "4 jobs of an activation is over the limit of 3"),
+            (ask(1, 1, 0, "w"), "lease is out of range"),
+            (ask(1, 1, 10, "w"), "10 milliseconds of a duration is over the limit of 9"),
+            (ask(1, 1, 5, "123456789"), "9 bytes of a name is over the limit of 8"),
+        ] {
+            let said = check.give(Command::ActivateJobs(command)).expect_err(expected);
+            assert_eq!(said.to_string(), expected);
+        }
+    }
+}

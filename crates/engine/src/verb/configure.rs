@@ -104,3 +104,83 @@ fn step_rate_max(given: u32, max: u32) -> Result<(), Rejection> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use windlass_record::bound::Bounds;
+    use windlass_record::command::Command;
+    use windlass_record::policy::QueueSettings;
+
+    use super::*;
+    use crate::verb::check::{Check, active_max, job, queue_name, rate};
+
+    fn configure(settings: QueueSettings, seed_only: bool) -> Command {
+        Command::ConfigureQueue(ConfigureQueue { queue: queue_name("q"), settings, seed_only })
+    }
+
+    #[test]
+    fn a_seed_does_not_touch_what_is_there() {
+        let mut check = Check::new();
+        let aged = QueueSettings { aging_ms: 5, ..QueueSettings::DEFAULT };
+        check.give(configure(aged, true)).expect("it is new");
+        check.give(configure(QueueSettings::DEFAULT, true)).expect("it is there");
+        let settings = |check: &Check| check.engine.state().queue(windlass_record::id::QueueId(0)).settings;
+        assert_eq!(settings(&check), aged);
+        check.give(configure(QueueSettings::DEFAULT, false)).expect("it is there");
+        assert_eq!(settings(&check), QueueSettings::DEFAULT);
+        let logged = check.shelf.log.len();
+        check.give(configure(QueueSettings::DEFAULT, false)).expect("it is there");
+        assert_eq!(check.shelf.log.len(), logged, "nothing is new");
+    }
+
+    #[test]
+    fn a_paused_queue_hands_out_nothing() {
+        let mut check = Check::new();
+        let unknown = PauseQueue { queue: queue_name("q"), paused: true };
+        let refused = check.give(Command::PauseQueue(unknown));
+        assert_eq!(refused, Err(Rejection::QueueNotFound));
+        let key = check.create(job("q", "a", 0));
+        check.pause("q", true);
+        assert_eq!(check.take_many(&["q"], 5), []);
+        check.pause("q", false);
+        assert_eq!(check.take_many(&["q"], 5), [key]);
+    }
+
+    #[test]
+    fn what_is_refused() {
+        let bounds = Bounds {
+            queues_max: 0,
+            limit_keys_max: 1,
+            rate_window_size_max: 10,
+            duration_ms_max: 1000,
+            ..Bounds::default()
+        };
+        let mut check = Check::with_bounds(bounds);
+        let scheme = |high, low| {
+            let priority = PriorityRule::Scheme { high, low };
+            configure(QueueSettings { priority, ..QueueSettings::DEFAULT }, false)
+        };
+        let limit = |name: &str, settings| {
+            Command::ConfigureLimit(ConfigureLimit {
+                tenant: "t".into(),
+                name: name.into(),
+                settings,
+            })
+        };
+        check.give(limit("k", active_max(1))).expect("there is room for one");
+        for (command, expected) in [
+            (scheme(0, 0), "counting scheme is out of range"),
+            (scheme(u32::MAX, 1), "counting scheme is out of range"),
+            (configure(QueueSettings { aging_ms: 1001, finished_ms: 0, ..QueueSettings::DEFAULT }, false), "1001 milliseconds of a duration is over the limit of 1000"),
+            (configure(QueueSettings { finished_ms: 0, ..QueueSettings::DEFAULT }, false), "the limit of 0 queues of a partition is reached: try again later"),
+            (limit("", active_max(1)), "limit key must not be empty"),
+            (limit("k", rate(0, 5)), "rate is out of range"),
+            (limit("k", rate(5, 0)), "rate window is out of range"),
+            (limit("k", rate(11, 5)), "11 activations of a rate window is over the limit of 10"),
+            (limit("other", active_max(1)), "the limit of 1 limit keys of a partition is reached: try again later"),
+        ] {
+            let said = check.give(command).expect_err(expected);
+            assert_eq!(said.to_string(), expected);
+        }
+    }
+}

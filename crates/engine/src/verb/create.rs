@@ -189,3 +189,196 @@ impl<S: Sink> Step<'_, S> {
         Some(limit)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use windlass_record::bound::Bounds;
+    use windlass_record::command::{Bytes, Command, QueueName};
+    use windlass_record::id::JobKey;
+    use windlass_record::policy::{DeadlineOutcome, Deadlines};
+
+    use super::*;
+    use crate::lifecycle::JobState;
+    use crate::verb::check::{Check, active_max, job, job_with};
+
+    fn unique(key: &str, hold_ms: u64) -> JobOptions {
+        JobOptions {
+            unique_key: key.into(),
+            unique_hold_ms: hold_ms,
+            ..JobOptions::default()
+        }
+    }
+
+    #[test]
+    fn is_ready_or_scheduled() {
+        let mut check = Check::new();
+        for (due_in_ms, expected) in [
+            (None, JobState::Ready),
+            (Some(0), JobState::Ready),
+            (Some(1), JobState::Scheduled),
+        ] {
+            let due_ms = due_in_ms.map(|due_in_ms| check.now_ms + due_in_ms);
+            let key = check.create(CreateJob { due_ms, ..job("q", "a", 0) });
+            assert_eq!(check.state_of(key), Some(expected), "{due_in_ms:?}");
+        }
+        check.pass(1);
+        assert_eq!(check.take_many(&["q"], 9).len(), 3);
+    }
+
+    #[test]
+    fn a_unique_key_is_held_and_a_while_longer() {
+        let mut check = Check::new();
+        let key = check.create(job_with("q", "a", unique("u", 100)));
+        check.create(job_with("p", "a", unique("u", 0)));
+        check.create(job_with("q", "a", unique("v", 0)));
+        let held = Err(Rejection::UniqueKeyHeld { holder: key });
+        assert_eq!(check.give(Command::CreateJob(job_with("q", "b", unique("u", 0)))), held);
+        check.complete(key).expect("nobody finished it");
+        assert_eq!(check.give(Command::CreateJob(job_with("q", "b", unique("u", 0)))), held);
+        check.now_ms += 99;
+        assert_eq!(check.give(Command::CreateJob(job_with("q", "b", unique("u", 0)))), held);
+        check.now_ms += 1;
+        let next = check.create(job_with("q", "b", unique("u", 0)));
+        check.complete(next).expect("nobody finished it");
+        check.create(job_with("q", "b", unique("u", 0)));
+    }
+
+    fn request(check: &mut Check, tenant: &str, request_id: &str) -> Result<Answer, Rejection> {
+        let options = JobOptions { request_id: request_id.into(), ..JobOptions::default() };
+        let queue = QueueName { tenant: tenant.into(), queue: "q".into() };
+        check.give(Command::CreateJob(CreateJob { queue, ..job_with("q", "a", options) }))
+    }
+
+    fn key_of(answer: Result<Answer, Rejection>) -> (JobKey, bool) {
+        match answer {
+            Ok(Answer::Created { key, existing }) => (key, existing),
+            other => panic!("create: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_repeated_request_is_answered_with_the_first_key() {
+        let mut check = Check::new();
+        let (key, existing) = key_of(request(&mut check, "t", "r"));
+        assert!(!existing);
+        check.complete(key).expect("nobody finished it");
+        check.now_ms += 10 * 60 * 1000;
+        assert_eq!(key_of(request(&mut check, "t", "r")), (key, true), "ended, and remembered");
+        assert!(!key_of(request(&mut check, "other", "r")).1, "another tenant's");
+        check.now_ms += 1;
+        let (again, existing) = key_of(request(&mut check, "t", "r"));
+        assert!(!existing, "ten minutes are over");
+        assert_eq!(key_of(request(&mut check, "t", "r")), (again, true));
+    }
+
+    #[test]
+    fn past_the_bound_the_oldest_request_is_forgotten() {
+        let mut check =
+            Check::with_bounds(Bounds { request_ids_max: 2, ..Bounds::default() });
+        for id in ["1", "2", "3"] {
+            assert!(!key_of(request(&mut check, "t", id)).1);
+        }
+        assert!(key_of(request(&mut check, "t", "3")).1);
+        assert!(key_of(request(&mut check, "t", "2")).1);
+        assert!(!key_of(request(&mut check, "t", "1")).1);
+    }
+
+    #[test]
+    fn every_bound_and_what_it_says() {
+        let bounds = Bounds {
+            name_bytes_max: 4,
+            payload_bytes_max: 4,
+            header_bytes_max: 4,
+            live_jobs_max: 2,
+            queues_max: 2,
+            job_types_max: 1,
+            limit_keys_max: 2,
+            duration_ms_max: 1000,
+            ..Bounds::default()
+        };
+        let long = || Box::<str>::from("12345");
+        let plain = || job("q", "a", 0);
+        let with = |options| CreateJob { options: Some(Box::new(options)), ..plain() };
+        let default = JobOptions::default;
+        let soon = |after_ms| Deadlines {
+            waiting: Some((after_ms, DeadlineOutcome::End)),
+            ..Deadlines::default()
+        };
+        let tenant = |tenant: &str| QueueName { tenant: tenant.into(), queue: "q".into() };
+        let rows: Vec<(CreateJob, &str)> = vec![
+            (CreateJob { queue: tenant(""), ..plain() }, "tenant must not be empty"),
+            (CreateJob { queue: tenant("12345"), ..plain() }, "5 bytes of a name is over the limit of 4"),
+            (CreateJob { queue: tenant("a\0"), ..plain() }, "tenant is out of range"),
+            (CreateJob { job_type: long(), ..plain() }, "5 bytes of a name is over the limit of 4"),
+            (CreateJob { group: long(), ..plain() }, "5 bytes of a name is over the limit of 4"),
+            (CreateJob { payload: Bytes::from([0; 5]), ..plain() }, "5 bytes of a payload is over the limit of 4"),
+            (CreateJob { retries: -1, ..plain() }, "retries is out of range"),
+            (CreateJob { due_ms: Some(u64::MAX), ..plain() }, "milliseconds of a duration"),
+            (with(JobOptions { headers: [0; 5].into(), ..default() }), "5 bytes of headers is over the limit of 4"),
+            (with(JobOptions { unique_key: long(), ..default() }), "5 bytes of a name is over the limit of 4"),
+            (with(JobOptions { request_id: long(), ..default() }), "5 bytes of a name is over the limit of 4"),
+            (with(JobOptions { concurrency_key: long(), ..default() }), "5 bytes of a name is over the limit of 4"),
+            (with(JobOptions { rate_key: long(), ..default() }), "5 bytes of a name is over the limit of 4"),
+            (with(JobOptions { unique_hold_ms: 1001, ..default() }), "1001 milliseconds of a duration is over the limit of 1000"),
+            (with(JobOptions { deadlines: soon(0), ..default() }), "deadline is out of range"),
+            (with(JobOptions { deadlines: soon(1001), ..default() }), "1001 milliseconds of a duration is over the limit of 1000"),
+        ];
+        for (command, expected) in rows {
+            let mut check = Check::with_bounds(bounds);
+            let command = CreateJob {
+                queue: match &*command.queue.tenant {
+                    "default" => tenant("t"),
+                    _ => command.queue.clone(),
+                },
+                ..command
+            };
+            let said = check.give(Command::CreateJob(command.clone())).expect_err(expected);
+            assert!(said.to_string().contains(expected), "{said} for {command:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_exhausted_is_named() {
+        let bounds = Bounds {
+            live_jobs_max: 3,
+            queues_max: 2,
+            job_types_max: 1,
+            limit_keys_max: 2,
+            ..Bounds::default()
+        };
+        let keys = |concurrency: &str, rate: &str| JobOptions {
+            concurrency_key: concurrency.into(),
+            rate_key: rate.into(),
+            ..JobOptions::default()
+        };
+        let mut check = Check::with_bounds(bounds);
+        check.limit("k1", active_max(1));
+        let refused = |check: &mut Check, command, bound, max| {
+            let said = check.give(Command::CreateJob(command));
+            assert_eq!(said, Err(Rejection::Exhausted { bound, max }));
+        };
+        refused(&mut check, job_with("q", "a", keys("k2", "k3")), Bound::LimitKeys, 2);
+        check.create(job_with("q", "a", keys("k1", "k2")));
+        // Keys that are there already are no new ones.
+        check.create(CreateJob { job_type: "t1".into(), ..job_with("q", "a", keys("k2", "k1")) });
+        refused(&mut check, job_with("q", "a", keys("k3", "")), Bound::LimitKeys, 2);
+        refused(&mut check, CreateJob { job_type: "t2".into(), ..job("q", "a", 0) }, Bound::JobTypes, 1);
+        check.create(CreateJob { job_type: "t1".into(), ..job("p", "a", 0) });
+        refused(&mut check, job("r", "a", 0), Bound::LiveJobs, 3);
+        let key = check.take("q").expect("one is ready");
+        check.complete(key).expect("it is held");
+        refused(&mut check, job("r", "a", 0), Bound::Queues, 2);
+        check.create(job("q", "a", 0));
+    }
+
+    #[test]
+    fn a_queue_of_one_type_takes_no_other() {
+        let mut check = Check::new();
+        check.configure("q", QueueSettings { one_type: true, ..QueueSettings::DEFAULT });
+        let typed = |job_type: &str| CreateJob { job_type: job_type.into(), ..job("q", "a", 0) };
+        check.create(typed(""));
+        check.create(typed("q"));
+        let refused = check.give(Command::CreateJob(typed("other")));
+        assert_eq!(refused, Err(Rejection::QueueOfOneType));
+    }
+}

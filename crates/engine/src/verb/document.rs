@@ -77,3 +77,122 @@ impl<S: Sink> Step<'_, S> {
 fn name(write: &DocumentWrite) -> DocumentName {
     DocumentName { tenant: write.tenant.clone(), kind: write.kind.clone(), id: write.id.clone() }
 }
+
+#[cfg(test)]
+mod tests {
+    use windlass_record::bound::Bounds;
+    use windlass_record::codec::Payloads;
+    use windlass_record::command::{Bytes, Command, CompleteJob, Lease, ReportProgress};
+
+    use super::*;
+    use crate::verb::check::{Check, job};
+
+    fn write(id: &str, expected_version: Option<u64>, bytes: Option<&str>) -> DocumentWrite {
+        DocumentWrite {
+            tenant: "t".into(),
+            kind: "k".into(),
+            id: id.into(),
+            expected_version,
+            bytes: bytes.map(|text| Bytes::from(text.as_bytes())),
+        }
+    }
+
+    fn put(check: &mut Check, documents: Vec<DocumentWrite>) -> Result<Answer, Rejection> {
+        check.give(Command::PutDocuments(PutDocuments { documents }))
+    }
+
+    fn bytes(check: &Check, id: &str) -> Option<String> {
+        let document = check.engine.state().documents.get(&name(&write(id, None, None)))?;
+        let bytes = check.shelf.bytes(document.bytes);
+        Some(String::from_utf8(bytes.to_vec()).expect("the tests write text"))
+    }
+
+    #[test]
+    fn compare_and_set() {
+        let mut check = Check::new();
+        let rows: [(Option<u64>, Option<&str>, Result<u64, u64>); 9] = [
+            (Some(1), Some("a"), Err(0)),
+            (Some(0), Some("a"), Ok(1)),
+            (Some(0), Some("b"), Err(1)),
+            (Some(1), Some("b"), Ok(2)),
+            (None, Some("c"), Ok(3)),
+            (Some(2), None, Err(3)),
+            (Some(3), None, Ok(0)),
+            (None, None, Ok(0)),
+            (None, Some(""), Ok(1)),
+        ];
+        for (expected_version, bytes, expected) in rows {
+            let said = put(&mut check, vec![write("x", expected_version, bytes)]);
+            let expected = match expected {
+                Ok(version) => Ok(Answer::Versions(vec![version])),
+                Err(actual) => Err(Rejection::DocumentVersion { index: 0, actual }),
+            };
+            assert_eq!(said, expected, "{expected_version:?} {bytes:?}");
+        }
+        assert_eq!(bytes(&check, "x").as_deref(), Some(""));
+    }
+
+    #[test]
+    fn all_or_nothing() {
+        let mut check = Check::new();
+        let both = vec![write("x", Some(0), Some("1")), write("y", Some(1), Some("1"))];
+        let refused = Err(Rejection::DocumentVersion { index: 1, actual: 0 });
+        assert_eq!(put(&mut check, both.clone()), refused);
+        assert_eq!(bytes(&check, "x"), None);
+
+        let key = check.create(job("q", "a", 0));
+        check.take("q");
+        let lease = Lease { key, activation: None };
+        let report = |documents| {
+            Command::ReportProgress(ReportProgress {
+                lease,
+                percent: 50,
+                note: "half".into(),
+                documents,
+            })
+        };
+        assert_eq!(check.give(report(both.clone())), refused);
+        assert!(check.job(key).extra().is_none(), "no progress either");
+        check.give(report(vec![write("y", Some(0), Some("half"))])).expect("it is new");
+        assert_eq!(bytes(&check, "y").as_deref(), Some("half"));
+
+        let complete = CompleteJob { lease, result: Bytes::default(), documents: both };
+        check.give(Command::CompleteJob(complete)).expect("y has version 1 now");
+        assert_eq!((bytes(&check, "x"), bytes(&check, "y")), (Some("1".into()), Some("1".into())));
+        assert_eq!(check.state_of(key), None, "state of a connection outlives its jobs");
+    }
+
+    #[test]
+    fn bounds() {
+        let bounds = Bounds {
+            documents_max: 2,
+            documents_per_command_max: 3,
+            payload_bytes_max: 4,
+            ..Bounds::default()
+        };
+        let mut check = Check::with_bounds(bounds);
+        let one = |id: &str| write(id, None, Some("1"));
+        let per_command = Bound::DocumentsPerCommand;
+        assert_eq!(
+            put(&mut check, vec![one("1"), one("2"), one("3"), one("4")]),
+            Err(Rejection::TooLarge { bound: per_command, max: 3, given: 4 })
+        );
+        let exhausted = Err(Rejection::Exhausted { bound: Bound::Documents, max: 2 });
+        assert_eq!(put(&mut check, vec![one("1"), one("2"), one("3")]), exhausted);
+        put(&mut check, vec![one("1"), one("2")]).expect("there is room for two");
+        assert_eq!(put(&mut check, vec![one("3")]), exhausted);
+        // At the limit old documents can still be changed, and deleted.
+        put(&mut check, vec![one("1"), one("2")]).expect("they are there");
+        assert_eq!(
+            put(&mut check, vec![write("1", None, Some("12345"))]),
+            Err(Rejection::TooLarge { bound: Bound::PayloadBytes, max: 4, given: 5 })
+        );
+        put(&mut check, vec![write("1", Some(2), None)]).expect("it is there");
+        put(&mut check, vec![one("3")]).expect("there is room for one");
+        let nameless = write("", None, None);
+        assert_eq!(
+            put(&mut check, vec![nameless]),
+            Err(Rejection::NameEmpty { field: "document id" })
+        );
+    }
+}

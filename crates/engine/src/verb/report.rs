@@ -61,3 +61,53 @@ fn held<S: Sink>(step: &Step<'_, S>, slot: Slot) -> Answer {
     let job = step.state.job(slot);
     Answer::Held { deadline_ms: job.due_ms, cancel_asked: job.cancel_asked() }
 }
+
+#[cfg(test)]
+mod tests {
+    use windlass_record::bound::Bounds;
+    use windlass_record::command::{Command, Lease};
+
+    use super::*;
+    use crate::verb::check::{Check, job};
+
+    #[test]
+    fn progress_is_kept_per_attempt_and_cut_to_its_bounds() {
+        let mut check = Check::with_bounds(Bounds { message_bytes_max: 3, ..Bounds::default() });
+        let key = check.create(job("q", "a", 0));
+        check.take("q");
+        let lease = Lease { key, activation: None };
+        for (percent, note, expected) in
+            [(0, "", (0, "")), (100, "abcd", (100, "abc")), (255, "aéé", (100, "aé"))]
+        {
+            let documents = Vec::new();
+            let report = ReportProgress { lease, percent, note: note.into(), documents };
+            check.give(Command::ReportProgress(report)).expect("it is held");
+            let extra = check.job(key).extra().expect("it has progress");
+            assert_eq!((extra.percent, &*extra.note), expected);
+        }
+        check.fail(key).expect("it is held");
+        let extra = check.job(key).extra().expect("it has failed");
+        assert_eq!((extra.percent, &*extra.note), (0, ""), "a new attempt begins at nothing");
+    }
+
+    #[test]
+    fn long_lines_are_cut_between_characters_and_many_are_counted() {
+        let bounds = Bounds {
+            log_line_bytes_max: 4,
+            log_lines_per_attempt_max: 2,
+            ..Bounds::default()
+        };
+        let mut check = Check::with_bounds(bounds);
+        let key = check.create(job("q", "a", 0));
+        check.take("q");
+        let lease = Lease { key, activation: None };
+        let lines = ["abcé", "12345", "3", "4"].map(Box::from).to_vec();
+        check.give(Command::AppendLog(AppendLog { lease, lines })).expect("it is held");
+        let extra = check.job(key).extra().expect("it has a log");
+        let lines: Vec<&str> = extra.log.iter().map(|line| &**line).collect();
+        assert_eq!((lines, extra.log_dropped), (vec!["abc", "1234"], 2));
+        check.fail(key).expect("it is held");
+        let extra = check.job(key).extra().expect("it has failed");
+        assert_eq!((extra.log.len(), extra.log_dropped), (0, 0), "each attempt has its own");
+    }
+}

@@ -39,3 +39,51 @@ pub(super) fn decide<S: Sink>(
     step.emit(&Event::JobUpdated { key, retries, priority, deadline_ms });
     Ok(Answer::Done)
 }
+
+#[cfg(test)]
+mod tests {
+    use windlass_record::command::Command;
+
+    use super::*;
+    use crate::verb::check::{Check, job};
+
+    fn nothing(key: windlass_record::id::JobKey) -> UpdateJob {
+        UpdateJob { key, activation: None, retries: None, priority: None, lease_ms: None }
+    }
+
+    #[test]
+    fn each_field_alone() {
+        let mut check = Check::new();
+        let low = check.create(job("q", "a", 0));
+        let high = check.create(job("q", "a", 0));
+        check
+            .give(Command::UpdateJob(UpdateJob { priority: Some(9), ..nothing(high) }))
+            .expect("it lives");
+        check
+            .give(Command::UpdateJob(UpdateJob { retries: Some(9), ..nothing(low) }))
+            .expect("it lives");
+        assert_eq!(check.job(low).retries, 9);
+        assert_eq!(check.take("q"), Some(high), "its priority is higher now");
+        check
+            .give(Command::UpdateJob(UpdateJob { lease_ms: Some(5), ..nothing(high) }))
+            .expect("it is held");
+        assert_eq!(check.job(high).due_ms, check.now_ms + 5, "from now, not added");
+        check.pass(5);
+        assert_eq!(check.state_of(high), Some(JobState::Ready));
+    }
+
+    #[test]
+    fn what_is_refused() {
+        let mut check = Check::new();
+        let key = check.create(job("q", "a", 0));
+        let update = |lease_ms, retries| {
+            Command::UpdateJob(UpdateJob { lease_ms, retries, ..nothing(key) })
+        };
+        let out_of_range = |field| Err(Rejection::OutOfRange { field });
+        assert_eq!(check.give(update(None, Some(-1))), out_of_range("retries"));
+        assert_eq!(check.give(update(Some(0), None)), out_of_range("lease"));
+        let verb = Verb::ExtendLease.name();
+        let not_leased = Rejection::JobInWrongState { key, state: "ready", verb };
+        assert_eq!(check.give(update(Some(5), None)), Err(not_leased));
+    }
+}

@@ -192,7 +192,7 @@ pub fn encode_event(event: &Event<'_>, payloads: &impl Payloads, buffer: &mut Ve
         Event::JobEnded { key, outcome, result, message } => {
             out.u8(tag::JOB_ENDED);
             out.u64(key.raw());
-            out.u8(outcome_tag(*outcome));
+            encode_outcome(out, *outcome);
             out.bytes(payloads.bytes(*result));
             out.str(message);
         }
@@ -400,8 +400,9 @@ fn key(from: &mut Decoder<'_>) -> Result<JobKey, DecodeError> {
     Ok(JobKey::from_raw(from.u64()?))
 }
 
-fn outcome_tag(outcome: Outcome) -> u8 {
-    match outcome {
+/// Appends how a job ended.
+pub fn encode_outcome(out: &mut Encoder<'_>, outcome: Outcome) {
+    out.u8(match outcome {
         Outcome::Completed => 0,
         Outcome::CompletedWithErrors => 1,
         Outcome::Failed => 2,
@@ -409,10 +410,11 @@ fn outcome_tag(outcome: Outcome) -> u8 {
         Outcome::TimedOut => 4,
         Outcome::Cancelled => 5,
         Outcome::Skipped => 6,
-    }
+    });
 }
 
-fn decode_outcome(from: &mut Decoder<'_>) -> Result<Outcome, DecodeError> {
+/// Reads how a job ended.
+pub fn decode_outcome(from: &mut Decoder<'_>) -> Result<Outcome, DecodeError> {
     Ok(match from.u8()? {
         0 => Outcome::Completed,
         1 => Outcome::CompletedWithErrors,

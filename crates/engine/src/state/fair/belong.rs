@@ -7,7 +7,11 @@ use windlass_record::id::{LimitId, QueueId};
 use super::super::State;
 use super::super::job::{Flags, NONE, Slot};
 use super::super::lane::LaneQueue;
-use super::{Bay, BayPlace, Class, Group, Lane};
+use super::{Bay, BayPlace, Class, Group, Lane, ReadyLanes};
+
+/// Unused lanes of a bay without keys that are kept while their group is: most groups use a few
+/// priorities again and again.
+const LANES_KEPT: usize = 8;
 
 impl State {
     /// The group of this name, made if it is new.
@@ -42,7 +46,15 @@ impl State {
         if let Some(&lane) = self.bays.get(bay_number).lanes.get(&(class, priority)) {
             return lane;
         }
-        let lane = self.lanes.insert(Lane { bay: bay_number, class, priority, ..Lane::default() });
+        let queue_id = self.groups.get(group_number).queue;
+        let lane = self.lanes.insert(Lane {
+            bay: bay_number,
+            group: group_number,
+            queue_id,
+            class,
+            priority,
+            ..Lane::default()
+        });
         self.bays.get_mut(bay_number).lanes.insert((class, priority), lane);
         let group = self.groups.get_mut(group_number);
         if group.home_bay == bay_number && group.home_lane == NONE {
@@ -81,7 +93,7 @@ impl State {
         self.jobs.get_mut(slot).lane = lane_number;
         let lane = self.lanes.get_mut(lane_number);
         lane.live += 1;
-        let group = self.bays.get(lane.bay).group;
+        let group = lane.group;
         let group_ref = self.groups.get_mut(group);
         group_ref.live += 1;
         if group_ref.idle_stamp != 0 {
@@ -96,15 +108,20 @@ impl State {
         let lane_number = std::mem::replace(&mut self.jobs.get_mut(slot).lane, NONE);
         let lane = self.lanes.get_mut(lane_number);
         lane.live -= 1;
-        let (bay_number, lane_unused) = (lane.bay, lane.live == 0);
-        let group_number = self.bays.get(bay_number).group;
+        let (bay_number, group_number, lane_unused) = (lane.bay, lane.group, lane.live == 0);
         let group = self.groups.get_mut(group_number);
         group.live -= 1;
         let group_unused = group.live == 0;
-        if lane_unused && group.home_lane != lane_number {
-            self.forget_lane(lane_number);
+        if lane_unused {
+            let is_kept = group.home_bay == bay_number
+                && (group.home_lane == lane_number
+                    || self.bays.get(bay_number).lanes.len() <= LANES_KEPT);
+            if !is_kept {
+                self.forget_lane(lane_number);
+            }
         }
         if group_unused {
+            self.groups.get_mut(group_number).ready = ReadyLanes::None;
             let stamp = self.next_stamp();
             self.groups.get_mut(group_number).idle_stamp = stamp;
             self.mark_group(group_number);

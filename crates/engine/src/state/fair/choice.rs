@@ -1,13 +1,11 @@
 //! Asking: whose turn it is, and which job its group would hand out.
 
-use std::cmp::Reverse;
-use std::collections::BTreeSet;
-
 use windlass_record::id::QueueId;
 use windlass_record::policy::{PriorityRule, QueueSettings};
 
 use super::super::State;
 use super::super::job::NONE;
+use super::ranks::Ranks;
 use super::{Choice, Rank, ReadyLanes};
 
 impl State {
@@ -51,7 +49,7 @@ impl State {
     }
 
     /// The lane whose first job has waited longest, if it waited past the queue's aging time.
-    fn aged_lane(&self, ranks: &BTreeSet<Rank>, aging_ms: u64, now_ms: u64) -> Option<u32> {
+    fn aged_lane(&self, ranks: &Ranks, aging_ms: u64, now_ms: u64) -> Option<u32> {
         if aging_ms == 0 {
             return None;
         }
@@ -65,15 +63,7 @@ impl State {
 }
 
 /// The lane a group serves by its priority rule.
-fn by_priority(ranks: &BTreeSet<Rank>, hint_low: bool) -> u32 {
-    let first = ranks.first().expect("there are at least two");
-    if !hint_low {
-        return first.lane;
-    }
-    // The lowest priority of the first class, and in it the lane whose first job is first.
-    let last_of_class =
-        Rank { class: first.class, priority: Reverse(i32::MIN), head_order: u64::MAX, lane: NONE };
-    let lowest = ranks.range(..=last_of_class).next_back().expect("the first is in the range");
-    let first_of_lowest = Rank { head_order: 0, lane: 0, ..*lowest };
-    ranks.range(first_of_lowest..).next().expect("the lowest is in the range").lane
+fn by_priority(ranks: &Ranks, hint_low: bool) -> u32 {
+    let rank = if hint_low { ranks.first_of_lowest() } else { ranks.first() };
+    rank.expect("a group in the list has a lane that can be served").lane
 }

@@ -2,14 +2,13 @@
 
 use super::super::State;
 use super::super::job::NONE;
-use super::ReadyLanes;
 
 impl State {
     /// Puts a group at the tail of its queue's list when it became eligible, takes it out when it
     /// no longer is.
     pub(super) fn relist(&mut self, group_number: u32) {
         let group = self.groups.get(group_number);
-        let eligible = !matches!(group.ready, ReadyLanes::None);
+        let eligible = !group.ready.is_empty();
         if eligible && group.turn == 0 {
             let turn = self.next_stamp();
             self.list_insert(group_number, turn);

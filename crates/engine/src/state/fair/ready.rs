@@ -1,11 +1,10 @@
 //! How ready jobs come and go, and which lanes of a group can be served.
 
-use std::collections::BTreeSet;
-
 use std::cmp::Reverse;
 
 use super::super::State;
 use super::super::job::Slot;
+use super::ranks::Ranks;
 use super::{BayPlace, Rank, ReadyLanes};
 
 impl State {
@@ -111,26 +110,20 @@ impl State {
         match (&mut *ready, old_rank, new_rank) {
             (ReadyLanes::None, None, Some(_)) => *ready = ReadyLanes::One(lane_number),
             (ReadyLanes::One(_), Some(_), None) => *ready = ReadyLanes::None,
-            (ReadyLanes::One(_), Some(_), Some(_)) => {}
+            (ReadyLanes::One(_), Some(_), Some(_)) => return,
             (ReadyLanes::One(other), None, Some(new_rank)) => {
                 let other = *other;
                 let head = self.lanes.get(other).queue.front().expect("it can be served");
-                let ranks = BTreeSet::from([self.rank_of(other, head), new_rank]);
+                let ranks = Ranks::new([self.rank_of(other, head), new_rank]);
                 self.groups.get_mut(group_number).ready = ReadyLanes::Many(ranks);
             }
-            (ReadyLanes::Many(ranks), old_rank, new_rank) => {
-                if let Some(old_rank) = old_rank {
-                    let was_there = ranks.remove(&old_rank);
-                    debug_assert!(was_there, "a lane that can be served is ranked");
-                }
-                if let Some(new_rank) = new_rank {
-                    ranks.insert(new_rank);
-                }
-                if let (1, Some(last)) = (ranks.len(), ranks.first()) {
-                    *ready = ReadyLanes::One(last.lane);
-                }
+            (ReadyLanes::Many(ranks), Some(old_rank), Some(new_rank)) => {
+                ranks.replace(&old_rank, new_rank);
+                return;
             }
-            (ReadyLanes::None, ..) | (ReadyLanes::One(_), None, None) => {
+            (ReadyLanes::Many(ranks), Some(old_rank), None) => ranks.remove(&old_rank),
+            (ReadyLanes::Many(ranks), None, Some(new_rank)) => ranks.insert(new_rank),
+            (ReadyLanes::None, ..) | (ReadyLanes::One(_) | ReadyLanes::Many(_), None, None) => {
                 unreachable!("ready lanes and lane heads agree")
             }
         }
@@ -166,20 +159,13 @@ impl State {
             ReadyLanes::One(other) if awake => {
                 let other = *other;
                 let head = self.lanes.get(other).queue.front().expect("it can be served");
-                let ranks = BTreeSet::from([self.rank_of(other, head), rank]);
+                let ranks = Ranks::new([self.rank_of(other, head), rank]);
                 self.groups.get_mut(group).ready = ReadyLanes::Many(ranks);
             }
-            ReadyLanes::Many(ranks) if awake => {
-                ranks.insert(rank);
-            }
+            ReadyLanes::Many(ranks) if awake => ranks.insert(rank),
             ReadyLanes::None => unreachable!("a ranked lane is in its group"),
             ReadyLanes::One(_) => *ready = ReadyLanes::None,
-            ReadyLanes::Many(ranks) => {
-                ranks.remove(&rank);
-                if let (1, Some(last)) = (ranks.len(), ranks.first()) {
-                    *ready = ReadyLanes::One(last.lane);
-                }
-            }
+            ReadyLanes::Many(ranks) => ranks.remove(&rank),
         }
     }
 }

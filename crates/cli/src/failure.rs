@@ -1,0 +1,136 @@
+//! How a command says that it did not work: what happened, what to do next, and an exit code.
+
+use std::io;
+use std::process::ExitCode;
+
+use serde_json::json;
+use windlass_worker::{Error, Refusal, RefusalKind};
+
+/// The exit codes, as `windlass --help` lists them. 2 is clap's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// Whoever read our output has seen enough: no failure.
+    OutputClosed = 0,
+    Failed = 1,
+    Unreachable = 3,
+    NotFound = 4,
+    Damaged = 5,
+}
+
+/// A command did not work.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    exit: Exit,
+    message: String,
+    /// The refusal's stable name.
+    code: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Failed, message: message.into(), code: String::new(), hint: None }
+    }
+
+    pub(crate) fn damaged(message: impl Into<String>) -> Self {
+        Self { exit: Exit::Damaged, ..Self::new(message) }
+    }
+
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self { exit: Exit::NotFound, ..Self::new(message) }
+    }
+
+    /// `what` completes "failed to …".
+    pub(crate) fn io(what: impl std::fmt::Display, error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self { exit: Exit::OutputClosed, ..Self::new("the output was closed") };
+        }
+        Self::new(format!("failed to {what}: {error}"))
+    }
+
+    /// With everything that caused it.
+    pub(crate) fn caused(error: &dyn std::error::Error) -> Self {
+        let mut message = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            message.push_str(": ");
+            message.push_str(&cause.to_string());
+            source = cause.source();
+        }
+        Self::new(message)
+    }
+
+    /// Says what to do next.
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint.get_or_insert(hint.into());
+        self
+    }
+
+    /// Names the server that was asked.
+    pub(crate) fn at(self, address: &str) -> Self {
+        match self.exit {
+            Exit::Unreachable => self.hint(format!(
+                "no server answers at {address}; start one with `windlass serve`, or name another \
+                 with --server or WINDLASS_SERVER"
+            )),
+            Exit::OutputClosed | Exit::Failed | Exit::NotFound | Exit::Damaged => self,
+        }
+    }
+
+    pub(crate) fn report(self, json: bool) -> ExitCode {
+        if self.exit != Exit::OutputClosed {
+            if json {
+                let Self { message, code, hint, .. } = &self;
+                let error = json!({ "message": message, "code": code, "hint": hint });
+                eprintln!("{}", json!({ "error": error }));
+            } else {
+                eprintln!("error: {}", self.message);
+                if let Some(hint) = &self.hint {
+                    eprintln!("hint: {hint}");
+                }
+            }
+        }
+        ExitCode::from(self.exit as u8)
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match &error {
+            Error::Unreachable { .. } => {
+                Self { exit: Exit::Unreachable, ..Self::new(error.to_string()) }
+            }
+            Error::Refused(refusal) => refused(refusal),
+            Error::Address { .. }
+            | Error::Protocol(_)
+            | Error::Json(_)
+            | Error::Stopped
+            | Error::Invalid(_) => Self::caused(&error),
+        }
+    }
+}
+
+fn refused(refusal: &Refusal) -> Failure {
+    let exit = match refusal.kind {
+        RefusalKind::NotFound => Exit::NotFound,
+        RefusalKind::InvalidArgument
+        | RefusalKind::AlreadyExists
+        | RefusalKind::FailedPrecondition
+        | RefusalKind::ResourceExhausted
+        | RefusalKind::Unavailable
+        | RefusalKind::Denied
+        | RefusalKind::Unimplemented
+        | RefusalKind::Internal => Exit::Failed,
+    };
+    let hint = match (refusal.kind, refusal.holder) {
+        (_, Some(holder)) => Some(format!("job {holder} holds it: `windlass job get {holder}`")),
+        (RefusalKind::ResourceExhausted, None) => {
+            Some("`windlass status` says what the server accepts at present".to_owned())
+        }
+        (RefusalKind::Unimplemented, None) => {
+            Some("the server is of another version: compare `windlass status`".to_owned())
+        }
+        (_, None) => None,
+    };
+    Failure { exit, message: refusal.to_string(), code: refusal.code.clone(), hint }
+}

@@ -1,0 +1,18 @@
+//! `windlass job get`.
+
+use clap::Args;
+
+use crate::args::Online;
+use crate::failure::Failure;
+use crate::show::{job_json, job_text};
+
+#[derive(Debug, Args)]
+pub(crate) struct GetArgs {
+    /// Key of the job
+    key: u64,
+}
+
+pub(crate) async fn run(online: &Online, args: &GetArgs) -> Result<(), Failure> {
+    let job = online.client.job(args.key).await?;
+    online.out.show(&job_json(&job), || job_text(&job))
+}

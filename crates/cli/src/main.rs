@@ -1,0 +1,86 @@
+//! `windlass`: the command line. A table of contents; each command has a file of its own.
+//!
+//! [`args`] says which commands there are. [`failure`] is how a command says that it did not work,
+//! and with which exit code; [`output`] and [`show`] are what people and programs get to see,
+//! [`units`] durations and numbers in words.
+
+mod args;
+mod backup;
+mod bench;
+mod document;
+mod failure;
+mod incident;
+mod job;
+mod limit;
+mod log;
+mod offline;
+mod output;
+mod queue;
+mod restore;
+mod serve;
+mod show;
+mod status;
+mod top;
+mod units;
+mod worker;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Command, Line, Online};
+use crate::failure::Failure;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    let line = Line::parse();
+    let globals = line.globals;
+    let json = globals.json;
+    let result = match line.command {
+        Command::Serve(args) => serve::run(*args),
+        Command::Log(command) => log::run(command, json),
+        Command::Backup(args) => backup::run(&args, json),
+        Command::Restore(args) => restore::run(&args, json),
+        Command::Worker(args) => on_runtime(globals, async |online| worker::run(online, args).await),
+        Command::Job(command) => on_runtime(globals, async |online| job::run(online, command).await),
+        Command::Queue(command) => {
+            on_runtime(globals, async |online| queue::run(online, command).await)
+        }
+        Command::Limit(command) => {
+            on_runtime(globals, async |online| limit::run(online, command).await)
+        }
+        Command::Incident(command) => {
+            on_runtime(globals, async |online| incident::run(online, command).await)
+        }
+        Command::Document(command) => {
+            on_runtime(globals, async |online| document::run(online, command).await)
+        }
+        Command::Status => on_runtime(globals, async |online| status::run(online).await),
+        Command::Top(args) => on_runtime(globals, async |online| top::run(online, &args).await),
+        Command::Bench(args) => on_runtime(globals, async |online| bench::run(online, &args).await),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(json),
+    }
+}
+
+fn on_runtime(
+    globals: args::Globals,
+    command: impl AsyncFnOnce(&Online) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::io("start the runtime", error))?;
+    let address = globals.server.clone();
+    let result = runtime.block_on(async {
+        let online = Online::new(globals)?;
+        command(&online).await
+    });
+    // A read of the terminal may still block a thread.
+    runtime.shutdown_background();
+    result.map_err(|failure| failure.at(&address))
+}
