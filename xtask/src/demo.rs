@@ -1,5 +1,20 @@
-//! `cargo xtask demo`: a running system to look at.
+//! `cargo xtask demo`: builds the engine and its workers and hands over to the driver, an example of
+//! the worker SDK, which shows real work, a kill -9 in the middle of it, and what came of it.
 
-pub(crate) fn run(_words: &[String]) -> Result<(), String> {
-    Err("the demo is not written yet".to_owned())
+use crate::workspace::{cargo, root, run};
+
+pub(crate) fn run_demo(words: &[String]) -> Result<(), String> {
+    println!("building (the first time takes some minutes)");
+    let packages = ["-p", "windlass-cli", "--bin", "windlass"];
+    let examples = ["-p", "windlass-worker", "--example", "describe", "--example", "demo"];
+    for what in [&packages[..], &examples[..]] {
+        let mut args = vec!["build", "--quiet"];
+        args.extend(what);
+        run(&cargo(), &args)?;
+    }
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
+    let driver = target.join("debug/examples/demo");
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    run(&driver.to_string_lossy(), &words)
 }

@@ -43,7 +43,7 @@ fn main() -> ExitCode {
         Some("tidy") => tidy::run(&words),
         Some("sim") => relay::sim(&words),
         Some("bench") => relay::bench(&words),
-        Some("demo") => demo::run(&words),
+        Some("demo") => demo::run_demo(&words),
         #[cfg(feature = "bench")]
         Some("bench-run") => bench::run(words.into_iter()),
         Some("help" | "--help" | "-h") => {

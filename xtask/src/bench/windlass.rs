@@ -40,7 +40,13 @@ impl Windlass {
             return Ok(Windlass { program: program.into(), work: workplace.dir("windlass")? });
         }
         let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
-        server::run(Command::new(cargo).args(["build", "--release", "--quiet", "-p", "windlass-cli"]))?;
+        server::run(Command::new(cargo).args([
+            "build",
+            "--release",
+            "--quiet",
+            "-p",
+            "windlass-cli",
+        ]))?;
         let target = workplace.root().parent().ok_or_else(|| Failure::new("no target folder"))?;
         let program = target.join("release/windlass");
         Ok(Windlass { program, work: workplace.dir("windlass")? })

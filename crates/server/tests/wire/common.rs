@@ -1,7 +1,7 @@
 //! What the tests of this folder share: a server on a free port with a directory of its own, a
 //! gRPC client, and an HTTP client of forty lines.
 
-#![allow(dead_code, reason = "each test file uses a part")]
+
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,0 +1,176 @@
+//! The server's own life: health, metrics, restart, crash, shutdown, and paths that nobody has.
+
+use tokio::time::timeout;
+use tonic::Code;
+use windlass_record::command::{ConfigureQueue, QueueName};
+use windlass_record::policy::{JobOrder, QueueSettings};
+use windlass_server::{ServeError, start};
+use windlass_worker::v1;
+
+use crate::common::{Bench, PATIENCE, activation, code, config, create, http, job, state, take};
+use crate::grpc::wait_for_waiters;
+
+#[tokio::test]
+async fn health_and_metrics() {
+    let bench = Bench::start().await;
+    let mut grpc = bench.grpc().await;
+    let key = create(&mut grpc, job("q")).await;
+    create(&mut grpc, job("q")).await;
+    let taken = take(&mut grpc, "q", 1).await.remove(0);
+    let request = v1::CompleteJobRequest {
+        key,
+        activation: Some(taken.activation),
+        ..Default::default()
+    };
+    grpc.complete_job(request.clone()).await.unwrap();
+    grpc.complete_job(request).await.unwrap_err();
+
+    let health = bench.json("GET", "/health", "").await;
+    assert_eq!(health["status"], "serving");
+    assert_eq!(health["live_jobs"], 1);
+
+    let page = bench.http("GET", "/metrics", "").await;
+    assert!(page.header("content-type").unwrap().starts_with("application/openmetrics-text"));
+    let text = page.text();
+    for line in [
+        "windlass_jobs_created_total 2",
+        "windlass_jobs_handed_out_total 1",
+        "windlass_commands_total{verb=\"complete\"} 1",
+        "windlass_rejections_total{verb=\"complete\",code=\"job-not-found\"} 1",
+        "windlass_live_jobs{tenant=\"default\",queue=\"q\",state=\"ready\"} 1",
+        "windlass_jobs_finished_total{tenant=\"default\",queue=\"q\",end=\"completed\"} 1",
+        "windlass_waiters 0",
+        "windlass_answer_seconds_count 4",
+        "# EOF",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_survives_a_stop_and_a_crash() {
+    let bench = Bench::start().await;
+    let mut grpc = bench.grpc().await;
+    let first = create(&mut grpc, job("q")).await;
+    let Bench { server, dir } = bench;
+    server.stop().await;
+
+    let server = start(config(&dir)).await.unwrap();
+    assert_eq!(server.recovery().live_jobs, 1);
+    let bench = Bench { server, dir };
+    let mut grpc = bench.grpc().await;
+    let second = create(&mut grpc, job("q")).await;
+    take(&mut grpc, "q", 1).await;
+    let Bench { server, dir } = bench;
+    server.kill().await;
+
+    let server = start(config(&dir)).await.unwrap();
+    assert_eq!((server.recovery().live_jobs, server.recovery().epoch), (2, 3));
+    let bench = Bench { server, dir };
+    let mut grpc = bench.grpc().await;
+    assert_eq!(state(&mut grpc, first).await, v1::JobState::Active);
+    assert_eq!(state(&mut grpc, second).await, v1::JobState::Ready);
+}
+
+#[tokio::test]
+async fn a_second_server_on_the_same_directory_is_refused() {
+    let bench = Bench::start().await;
+    let Err(error) = start(config(&bench.dir)).await else { panic!("two servers, one directory") };
+    assert!(matches!(error, ServeError::Log { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_lost_log_is_not_made_anew_beside_a_checkpoint() {
+    let bench = Bench::start().await;
+    let Bench { server, dir } = bench;
+    server.stop().await;
+    std::fs::remove_dir_all(dir.path().join("data/log")).unwrap();
+    let Err(error) = start(config(&dir)).await else { panic!("the log was lost") };
+    assert!(matches!(error, ServeError::LogMissing { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn other_addresses_are_refused_without_a_word() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let mut config = config(&dir);
+    config.listen = "0.0.0.0:0".parse().unwrap();
+    let Err(error) = start(config).await else { panic!("it listens to everybody") };
+    assert!(error.to_string().contains("--allow-unauthenticated"), "{error}");
+}
+
+#[tokio::test]
+async fn queues_of_the_configuration_are_seeded_once() {
+    let seed = |aging_ms| ConfigureQueue {
+        queue: QueueName { tenant: "default".into(), queue: "mail".into() },
+        settings: QueueSettings {
+            order: JobOrder::Creation,
+            aging_ms,
+            ..QueueSettings::DEFAULT
+        },
+        seed_only: true,
+    };
+    let bench = Bench::with(|config| config.queues = vec![seed(7)]).await;
+    let Bench { server, dir } = bench;
+    server.stop().await;
+    let mut again = config(&dir);
+    again.queues = vec![seed(8)];
+    let bench = Bench { server: start(again).await.unwrap(), dir };
+    let queues = bench.json("GET", "/windlass/v1/queues", "").await;
+    assert_eq!(queues["queues"][0]["settings"]["aging_ms"], 7);
+    assert_eq!(queues["queues"][0]["settings"]["order"], "creation");
+}
+
+#[tokio::test]
+async fn the_ready_file_holds_the_address() {
+    let dir = tempfile::TempDir::new().unwrap();
+    let mut config = config(&dir);
+    let path = dir.path().join("ready");
+    config.ready_file = Some(path.clone());
+    let server = start(config).await.unwrap();
+    let text = std::fs::read_to_string(path).unwrap();
+    assert_eq!(text.trim(), server.address().to_string());
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_shutdown_ends_polls_with_nothing_and_streams_with_unavailable() {
+    let bench = Bench::start().await;
+    let mut polling = bench.grpc().await;
+    let request = v1::ActivateJobsRequest { wait_ms: 60_000, ..activation("q", 1) };
+    let poll = tokio::spawn(async move { polling.activate_jobs(request).await });
+
+    let mut grpc = bench.grpc().await;
+    let (say, said) = tokio::sync::mpsc::channel(1);
+    let hello = v1::Hello { queues: vec!["q".to_owned()], ..Default::default() };
+    say.send(v1::WorkerMessage { hello: Some(hello), credits: 1, ..Default::default() })
+        .await
+        .unwrap();
+    let said = tokio_stream::wrappers::ReceiverStream::new(said);
+    let mut stream = grpc.work(said).await.unwrap().into_inner();
+    stream.message().await.unwrap();
+    wait_for_waiters(&bench, 2).await;
+
+    let Bench { server, dir } = bench;
+    let stopping = tokio::spawn(server.stop());
+    let polled = timeout(PATIENCE, poll).await.unwrap().unwrap().unwrap();
+    assert!(polled.into_inner().jobs.is_empty());
+    let status = timeout(PATIENCE, stream.message()).await.unwrap().unwrap_err();
+    assert_eq!((status.code(), code(&status)), (Code::Unavailable, "shutting-down"));
+    drop((stream, say, grpc));
+    timeout(PATIENCE, stopping).await.unwrap().unwrap();
+    drop(dir);
+}
+
+#[tokio::test]
+async fn paths_that_nobody_has() {
+    let bench = Bench::start().await;
+    for path in ["/", "/nope", "/windlass/v2/jobs", "/windlass"] {
+        let answer = bench.http("GET", path, "").await;
+        assert_eq!(answer.status, 404, "{path}");
+        assert_eq!(answer.header("content-type"), Some("application/problem+json"), "{path}");
+        assert_eq!(answer.json()["code"], "no-such-path", "{path}");
+    }
+    let headers = [("content-type", "application/grpc")];
+    let answer = http(bench.address(), "POST", "/other.Service/Call", &headers, b"").await;
+    assert_eq!((answer.status, answer.header("grpc-status")), (200, Some("12")));
+}

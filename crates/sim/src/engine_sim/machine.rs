@@ -1,0 +1,703 @@
+//! One partition on one simulated machine: its core, its log on a simulated disk, its checkpoint
+//! store, and in place of its threads four things that are moved on when the simulation likes: the
+//! loop, the commit, the loader and the checkpoint writer. What each does is what the threads of
+//! `windlass_partition` do, in the same order between them.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+
+use windlass_checkpoint::{Error as CheckpointError, MemoryCheckpoint, MemoryDisk, View};
+use windlass_engine::invariant;
+use windlass_engine::lifecycle::JobState;
+use windlass_log::{
+    Batch, FileLog, FileLogOptions, Housekeeping, LifeId, Log, LogError, LogReader, NewLog,
+    Position, ReadFrom,
+};
+use windlass_partition::Options;
+use windlass_partition::checkpoint::{Images, Order, Written};
+use windlass_partition::clock::{ClockSource, EngineClock};
+use windlass_partition::core::{Action, Core, Delivery, Round};
+use windlass_partition::recover::{OpenError, Recovered, recover};
+use windlass_partition::request::{QueryAnswer, Refused, Request};
+use windlass_record::bound::{Bound, Bounds};
+use windlass_record::rejection::Rejection;
+
+use super::clock::SimClock;
+use super::coverage::Coverage;
+use super::ledger::Ledger;
+use super::shadow::Shadow;
+use crate::disk::SimDisk;
+use crate::random::Random;
+
+/// Small, so that histories have several.
+const SEGMENT_BYTES: u64 = 96 * 1024;
+/// Requests of a lane taken in one round.
+const REQUESTS_PER_ROUND_MAX: usize = 6;
+/// The log may fall behind the checkpoint by this before creates are refused.
+const CHECKPOINT_LAG_BYTES_MAX: u64 = 200 * 1024;
+/// A sleeping loop looks at its clocks again after this.
+const NAP_MS_MAX: u64 = 500;
+
+/// Why the machine does not go on.
+#[derive(Debug)]
+pub enum Stop {
+    /// The simulated machine has stopped.
+    Crashed,
+    /// The partition stopped, as it must when a part of it fails.
+    Stopped(String),
+    /// Something happened that must not.
+    Violation(String),
+}
+
+impl Stop {
+    fn violation(what: impl std::fmt::Display) -> Stop {
+        Stop::Violation(what.to_string())
+    }
+}
+
+/// What outlives a process.
+#[derive(Debug)]
+pub struct Machine {
+    /// Below the log.
+    pub disk: SimDisk,
+    /// Below the checkpoints.
+    pub store_disk: MemoryDisk,
+    /// What it believes the time to be.
+    pub clock: SimClock,
+    /// What must be true.
+    pub shadow: Shadow,
+    /// What the log says.
+    pub ledger: Ledger,
+    /// What was exercised.
+    pub coverage: Coverage,
+    /// Processes so far.
+    pub lives: u64,
+    options: Options,
+    random: Random,
+    created: bool,
+}
+
+/// A process with the partition open.
+pub struct Life {
+    core: Core,
+    clock: EngineClock,
+    log: Arc<FileLog>,
+    store: MemoryCheckpoint,
+    reader: Box<dyn LogReader>,
+    first: VecDeque<Request>,
+    usual: VecDeque<Request>,
+    work: VecDeque<Round>,
+    loads: VecDeque<Load>,
+    in_flight: bool,
+    done: Option<Done>,
+    position: Position,
+    durable_lsn: u64,
+    number: u32,
+    bytes_since: u64,
+    lag_bytes: u64,
+    checkpoint_asked: bool,
+    stage: Stage,
+    order_position: Option<Position>,
+    writing: Option<Order>,
+    written: Option<Written>,
+}
+
+/// What the loader has to do, in order.
+enum Load {
+    Delivery(Delivery),
+    /// A checkpoint may be written when what was handed out before it has been read.
+    Checkpoint(Box<Order>),
+}
+
+struct Done {
+    last_lsn: u64,
+    position: Position,
+    batch: Batch,
+}
+
+enum Stage {
+    Idle,
+    Collecting,
+    Waiting(Box<Order>),
+    Writing,
+}
+
+fn log_dir() -> &'static Path {
+    Path::new("/data/log")
+}
+
+fn log_options() -> FileLogOptions {
+    FileLogOptions {
+        segment_bytes: SEGMENT_BYTES,
+        reserve_segments: 1,
+        recycled_segments_max: 2,
+        mark_batches: 7,
+        housekeeping: Housekeeping::InLine,
+    }
+}
+
+impl Machine {
+    /// A machine that was never started.
+    #[must_use]
+    pub fn new(seed: u64, eviction: bool) -> Machine {
+        let mut random = Random::new(seed ^ 0x6d61_6368);
+        let bounds = Bounds {
+            live_jobs_max: 400,
+            log_lines_per_attempt_max: 4,
+            log_line_bytes_max: 40,
+            limit_keys_max: 12,
+            documents_max: 12,
+            activation_jobs_max: 16,
+            request_ids_max: 40,
+            idle_groups_max: 3,
+            ..Bounds::default()
+        };
+        let options = Options {
+            bounds,
+            batch_bytes_max: 16 * 1024,
+            payload_bytes_max: if eviction { 0 } else { 1 << 30 },
+            finished_max: 100,
+            ..Options::default()
+        };
+        Machine {
+            disk: SimDisk::new(random.next_u64()),
+            store_disk: MemoryDisk::new(),
+            clock: SimClock::default(),
+            shadow: Shadow::new(bounds),
+            ledger: Ledger::default(),
+            coverage: Coverage::default(),
+            lives: 0,
+            options,
+            random,
+            created: false,
+        }
+    }
+
+    /// Starts a process: recovers twice, once to compare the state with what it must be, and once
+    /// for good.
+    pub fn start(&mut self) -> Result<Life, Stop> {
+        self.lives += 1;
+        let (log, store) = self.open_log()?;
+        let mut recovered = self.recover(&log, &store)?;
+        self.read_all(&log)?;
+        let stored = self.store_disk.contents();
+        let compared = self.shadow.compare(&mut recovered.core, stored);
+        compared.map_err(|why| Stop::Violation(format!("after recovery: {why}")))?;
+        drop(recovered);
+
+        let recovered = self.recover(&log, &store)?;
+        let reader = self.read_all(&log)?;
+        let state = recovered.core.engine().state();
+        let compared = self.ledger.compare(state);
+        compared.map_err(|why| Stop::Violation(format!("after recovery: {why}")))?;
+        invariant::check(state).map_err(Stop::violation)?;
+        self.coverage.add("recovery", "records replayed", recovered.replayed);
+        self.coverage.count("recovery", "recoveries");
+        let clock = EngineClock::start(recovered.last_ms, self.clock.read());
+        let mut life = Life {
+            core: recovered.core,
+            clock,
+            log,
+            store,
+            reader,
+            first: VecDeque::new(),
+            usual: VecDeque::new(),
+            work: VecDeque::new(),
+            loads: VecDeque::new(),
+            in_flight: false,
+            done: None,
+            position: recovered.position,
+            durable_lsn: recovered.durable_lsn,
+            number: 0,
+            bytes_since: 0,
+            lag_bytes: 0,
+            checkpoint_asked: false,
+            stage: Stage::Idle,
+            order_position: None,
+            writing: None,
+            written: None,
+        };
+        let tick = life.clock.tick(self.clock.read());
+        life.core.open(tick.now_ms);
+        self.note_moment(tick.now_ms);
+        self.round(&mut life)?;
+        Ok(life)
+    }
+
+    fn open_log(&mut self) -> Result<(Arc<FileLog>, MemoryCheckpoint), Stop> {
+        let opened = FileLog::open(Arc::new(self.disk.clone()), log_dir(), 1, log_options());
+        let log = match opened {
+            Err(LogError::NotFound { .. }) if !self.created => {
+                let new = NewLog { life: LifeId::from_raw(7), partition: 1, first_lsn: 1 };
+                FileLog::create(Arc::new(self.disk.clone()), log_dir(), &new, log_options())
+            }
+            opened => opened,
+        };
+        let log = log.map_err(|error| self.log_failed(&error))?;
+        self.created = true;
+        let durable_lsn = log.status().durable_lsn;
+        if durable_lsn < self.shadow.last_lsn() {
+            let last = self.shadow.last_lsn();
+            return Err(Stop::Violation(format!(
+                "record {last} was durable, the log ends at {durable_lsn}"
+            )));
+        }
+        Ok((Arc::new(log), MemoryCheckpoint::open(&self.store_disk)))
+    }
+
+    fn recover(&self, log: &FileLog, store: &MemoryCheckpoint) -> Result<Recovered, Stop> {
+        recover(log, store, &self.options, self.clock.read()).map_err(|error| match error {
+            OpenError::Log(error) => self.log_failed(&error),
+            error => Stop::Violation(format!("the partition does not open: {}", chain(&error))),
+        })
+    }
+
+    /// A crash explains every failure; a failed write or sync stops the partition; a full disk may
+    /// keep it from starting; everything else is a bug.
+    fn log_failed(&self, error: &LogError) -> Stop {
+        if self.disk.is_crashed() {
+            return Stop::Crashed;
+        }
+        match error {
+            LogError::WriteFailed(_)
+            | LogError::Poisoned
+            | LogError::NoSpace
+            | LogError::Io { .. } => Stop::Stopped(chain(error)),
+            error => Stop::Violation(format!("the log failed: {}", chain(error))),
+        }
+    }
+
+    /// Reads all that is durable and returns the reader, which stands at the end.
+    fn read_all(&mut self, log: &FileLog) -> Result<Box<dyn LogReader>, Stop> {
+        let from = ReadFrom::lsn(log.status().first_lsn);
+        let mut reader = log.read(&from).map_err(|error| self.log_failed(&error))?;
+        self.read_on(&mut *reader)?;
+        Ok(reader)
+    }
+
+    fn read_on(&mut self, reader: &mut dyn LogReader) -> Result<(), Stop> {
+        loop {
+            match reader.next_entry() {
+                Ok(Some(entry)) => self
+                    .shadow
+                    .accept(&entry, &mut self.ledger, &mut self.coverage)
+                    .map_err(Stop::Violation)?,
+                Ok(None) => return Ok(()),
+                Err(error) => return Err(self.log_failed(&error)),
+            }
+        }
+    }
+
+    fn note_moment(&mut self, now_ms: u64) {
+        self.ledger.moment(now_ms, self.clock.read().monotonic_us, self.lives);
+    }
+
+    // ── the loop ────────────────────────────────────────────────────────────────────────────
+
+    /// One round of the loop.
+    pub fn round(&mut self, life: &mut Life) -> Result<(), Stop> {
+        let reading = self.clock.read();
+        let tick = life.clock.tick(reading);
+        if tick.now_ms < life.core.now_ms() {
+            return Err(Stop::Violation("engine time goes back".to_owned()));
+        }
+        self.note_moment(tick.now_ms);
+        life.core.begin(tick.now_ms, tick.jumped_ms);
+        if tick.jumped_ms.is_some() {
+            self.coverage.count("clock", "jumps that were followed");
+        }
+        self.batch_done(life);
+        if let Some(written) = life.written.take() {
+            life.stage = Stage::Idle;
+            life.lag_bytes = life.bytes_since;
+            life.core.payloads.saved_through(written.number);
+            self.refuse_or_not(life);
+        }
+        for lane in [&mut life.first, &mut life.usual] {
+            for _ in 0..REQUESTS_PER_ROUND_MAX {
+                if life.core.batch_bytes() >= self.options.batch_bytes_max {
+                    break;
+                }
+                let Some(request) = lane.pop_front() else { break };
+                life.core.handle(request);
+            }
+        }
+        let more = life.core.settle();
+        self.step_checkpoint(life);
+        self.check_round(life, more)?;
+        hand_over(life);
+        Ok(())
+    }
+
+    fn batch_done(&mut self, life: &mut Life) {
+        let Some(done) = life.done.take() else { return };
+        life.in_flight = false;
+        life.position = done.position;
+        life.durable_lsn = done.last_lsn;
+        drop(done.batch);
+        self.refuse_or_not(life);
+    }
+
+    fn refuse_or_not(&mut self, life: &mut Life) {
+        let status = life.log.status();
+        life.core.refusing = if status.reserve_low {
+            Some(Rejection::Exhausted { bound: Bound::LogSpace, max: status.reserve_bytes })
+        } else if life.lag_bytes > CHECKPOINT_LAG_BYTES_MAX {
+            let max = CHECKPOINT_LAG_BYTES_MAX;
+            Some(Rejection::Exhausted { bound: Bound::CheckpointLag, max })
+        } else {
+            None
+        };
+    }
+
+    fn step_checkpoint(&mut self, life: &mut Life) {
+        match std::mem::replace(&mut life.stage, Stage::Idle) {
+            Stage::Idle => {
+                if life.checkpoint_asked || life.bytes_since > SEGMENT_BYTES {
+                    life.checkpoint_asked = false;
+                    life.number += 1;
+                    life.bytes_since = 0;
+                    life.order_position = Some(life.position);
+                    let (lsn, now_ms) = (life.core.last_lsn(), life.core.now_ms());
+                    let mut images = Images::new(life.number, lsn, now_ms);
+                    life.core.engine.freeze(&mut images.sink(&mut life.core.payloads));
+                    life.core.images = Some(images);
+                    life.stage = Stage::Collecting;
+                }
+            }
+            Stage::Collecting => {
+                let Some(mut images) = life.core.images.take() else { return };
+                let jobs_max = usize::try_from(self.random.in_range(1..12)).unwrap_or(1);
+                let mut sink = images.sink(&mut life.core.payloads);
+                let whole = life.core.engine.write_frozen(jobs_max, &mut sink);
+                drop(sink);
+                if whole {
+                    let checksum = life.core.engine.checksum();
+                    let position = life.order_position;
+                    life.stage = Stage::Waiting(Box::new(Order { images, position, checksum }));
+                } else {
+                    life.core.images = Some(images);
+                    life.stage = Stage::Collecting;
+                }
+            }
+            Stage::Waiting(order) if life.durable_lsn >= order.images.lsn => {
+                life.stage = Stage::Writing;
+                life.loads.push_back(Load::Checkpoint(order));
+            }
+            stage @ (Stage::Waiting(_) | Stage::Writing) => life.stage = stage,
+        }
+    }
+
+    /// What must hold when a round is over.
+    fn check_round(&mut self, life: &Life, more: bool) -> Result<(), Stop> {
+        let state = life.core.engine().state();
+        invariant::check(state).map_err(Stop::violation)?;
+        if more {
+            return Ok(());
+        }
+        let now_ms = life.core.now_ms();
+        let next_ms = life.core.next_due_ms().unwrap_or(u64::MAX);
+        for (_, job) in state.jobs().iter() {
+            let timed = match job.state {
+                JobState::Scheduled | JobState::Backoff => true,
+                // An alert is told once, and the lease goes on.
+                JobState::Active => {
+                    job.deadlines().lease != windlass_record::policy::DeadlineOutcome::Alert
+                }
+                _ => false,
+            };
+            if timed && job.due_ms <= now_ms {
+                return Err(Stop::Violation(format!(
+                    "job {} was due at {} and is {} at {now_ms}",
+                    job.key,
+                    job.due_ms,
+                    job.state.name()
+                )));
+            }
+            if timed && job.due_ms < next_ms {
+                return Err(Stop::Violation(format!(
+                    "job {} is due at {}, the loop would sleep until {next_ms}",
+                    job.key, job.due_ms
+                )));
+            }
+        }
+        for (id, queue) in state.queues() {
+            if state.eligible_jobs(id) > 0 && life.core.waiters.in_line(id) > 0 {
+                return Err(Stop::Violation(format!(
+                    "queue {} has jobs that could be handed out, and waiting workers",
+                    queue.name
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    // ── the threads beside it ───────────────────────────────────────────────────────────────
+
+    /// The commit thread does its next piece of work, if there is one.
+    pub fn commit(&mut self, life: &mut Life) -> Result<(), Stop> {
+        let Some(mut round) = life.work.pop_front() else { return Ok(()) };
+        if let Some(mut batch) = round.batch.take() {
+            match life.log.append(&mut batch) {
+                Ok(position) => {
+                    self.read_on(&mut *life.reader)?;
+                    let last_lsn = batch.last_lsn();
+                    if self.shadow.last_lsn() != last_lsn {
+                        return Err(Stop::Violation(format!(
+                            "batch up to {last_lsn} was appended, {} can be read",
+                            self.shadow.last_lsn()
+                        )));
+                    }
+                    life.done = Some(Done { last_lsn, position, batch });
+                }
+                Err(LogError::NoSpace) if !self.disk.is_crashed() => {
+                    self.coverage.count("log", "batches that waited for room");
+                    round.batch = Some(batch);
+                    life.work.push_front(round);
+                    return Ok(());
+                }
+                Err(error) => {
+                    let stop = self.log_failed(&error);
+                    round.deliveries.into_iter().for_each(refuse);
+                    return Err(stop);
+                }
+            }
+        }
+        for delivery in round.deliveries {
+            if delivery.missing.is_empty() {
+                deliver(life, delivery);
+            } else {
+                life.loads.push_back(Load::Delivery(delivery));
+            }
+        }
+        self.check_disk()
+    }
+
+    /// The loader does its next piece of work.
+    pub fn load(&mut self, life: &mut Life) -> Result<(), Stop> {
+        match life.loads.pop_front() {
+            None => Ok(()),
+            Some(Load::Checkpoint(order)) => {
+                life.writing = Some(*order);
+                Ok(())
+            }
+            Some(Load::Delivery(mut delivery)) => {
+                for missing in std::mem::take(&mut delivery.missing) {
+                    self.coverage.count("payload", "read back from the store");
+                    match life.store.get(&missing.key) {
+                        Ok(Some(bytes)) => delivery.fill(&missing, bytes.into()),
+                        Ok(None) => {
+                            return Err(Stop::Violation(format!(
+                                "no payload under {:02x?}",
+                                missing.key
+                            )));
+                        }
+                        Err(error) => {
+                            refuse(delivery);
+                            return Err(Stop::Stopped(chain(&error)));
+                        }
+                    }
+                }
+                deliver(life, delivery);
+                Ok(())
+            }
+        }
+    }
+
+    /// The checkpoint writer does its next piece of work.
+    pub fn write_checkpoint(&mut self, life: &mut Life) -> Result<(), Stop> {
+        let Some(mut order) = life.writing.take() else { return Ok(()) };
+        let position = order.position.map_or(0, Position::to_raw);
+        match order.images.write(&life.store, position, order.checksum) {
+            Ok(()) => {}
+            Err(error @ (CheckpointError::Poisoned | CheckpointError::Stale)) => {
+                return Err(Stop::Stopped(chain(&error)));
+            }
+            Err(CheckpointError::Io { .. }) => {
+                self.coverage.count("checkpoint", "failed and tried again");
+                life.writing = Some(order);
+                return Ok(());
+            }
+            Err(error) => return Err(Stop::Violation(chain(&error))),
+        }
+        self.coverage.count("checkpoint", "written");
+        if let Err(error) = life.log.trim(order.images.lsn)
+            && let stop @ (Stop::Crashed | Stop::Violation(_)) = self.log_failed(&error)
+        {
+            return Err(stop);
+        }
+        life.written = Some(Written { number: order.images.number, lsn: order.images.lsn });
+        self.check_disk()
+    }
+
+    /// The commit thread has nothing to do for a while.
+    pub fn idle(&mut self, life: &mut Life) -> Result<(), Stop> {
+        if life.work.is_empty()
+            && let Err(error) = life.log.idle()
+            && let stop @ (Stop::Crashed | Stop::Violation(_)) = self.log_failed(&error)
+        {
+            return Err(stop);
+        }
+        self.check_disk()
+    }
+
+    fn check_disk(&self) -> Result<(), Stop> {
+        if self.disk.is_crashed() { Err(Stop::Crashed) } else { Ok(()) }
+    }
+
+    // ── time ────────────────────────────────────────────────────────────────────────────────
+
+    /// Time passes, and the loop wakes whenever it must.
+    pub fn pass(&mut self, life: &mut Life, ms: u64) -> Result<(), Stop> {
+        let mut left_us = ms * 1000;
+        while left_us > 0 {
+            let until_due_ms = life
+                .core
+                .next_due_ms()
+                .map_or(u64::MAX, |due_ms| due_ms.saturating_sub(life.core.now_ms()));
+            let nap_ms = if ms > 20 * NAP_MS_MAX { u64::MAX } else { NAP_MS_MAX };
+            let nap_us = until_due_ms.min(nap_ms).max(1).saturating_mul(1000).min(left_us);
+            self.clock.advance(nap_us);
+            left_us -= nap_us;
+            self.round(life)?;
+            if ms > NAP_MS_MAX {
+                self.commit(life)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything that is under way comes to its end, without any time passing.
+    pub fn drain(&mut self, life: &mut Life) -> Result<(), Stop> {
+        for _ in 0..10_000 {
+            self.round(life)?;
+            self.commit(life)?;
+            self.load(life)?;
+            self.write_checkpoint(life)?;
+            if life.is_quiet() {
+                return Ok(());
+            }
+        }
+        Err(Stop::Violation("the partition does not come to rest".to_owned()))
+    }
+
+    /// Opens a copy of what the machine holds. The log must be closed.
+    pub fn recover_copy(
+        &self,
+        disk: SimDisk,
+        store: &MemoryDisk,
+    ) -> Result<Recovered, OpenError> {
+        let log = FileLog::open(Arc::new(disk), log_dir(), 1, log_options())?;
+        recover(&log, &MemoryCheckpoint::open(store), &self.options, self.clock.read())
+    }
+}
+
+impl Life {
+    /// Into the lane of results, or into the usual one.
+    pub fn submit(&mut self, request: Request, first: bool) {
+        let lane = if first { &mut self.first } else { &mut self.usual };
+        lane.push_back(request);
+    }
+
+    /// A checkpoint is wanted.
+    pub fn ask_checkpoint(&mut self) {
+        self.checkpoint_asked = true;
+    }
+
+    /// The partition.
+    #[must_use]
+    pub fn core(&self) -> &Core {
+        &self.core
+    }
+
+    /// Whether creates are refused.
+    #[must_use]
+    pub fn refusing(&self) -> bool {
+        self.core.refusing.is_some()
+    }
+
+    /// Closes the log in good order.
+    pub fn close(self) {
+        // What it would have said is of no use any more.
+        let _ = self.log.idle();
+    }
+
+    fn is_quiet(&self) -> bool {
+        self.first.is_empty()
+            && self.usual.is_empty()
+            && self.work.is_empty()
+            && self.loads.is_empty()
+            && self.done.is_none()
+            && !self.in_flight
+            && self.writing.is_none()
+            && self.written.is_none()
+            && matches!(self.stage, Stage::Idle)
+            && !self.core.has_round()
+    }
+}
+
+fn hand_over(life: &mut Life) {
+    if !life.core.has_round() || life.in_flight {
+        return;
+    }
+    let round = life.core.take(None);
+    life.in_flight = round.batch.is_some();
+    if let Some(batch) = &round.batch {
+        let bytes = u64::try_from(batch.len_bytes()).unwrap_or(u64::MAX);
+        life.bytes_since += bytes;
+        life.lag_bytes += bytes;
+    }
+    life.work.push_back(round);
+}
+
+/// As the partition's deliverer does.
+fn deliver(life: &mut Life, delivery: Delivery) {
+    let left = match delivery.action {
+        Action::Commands(reply, results) => {
+            reply(results);
+            Vec::new()
+        }
+        Action::Query(reply, answer) => {
+            reply(Ok(answer));
+            Vec::new()
+        }
+        Action::Poll(reply, jobs) => reply(jobs),
+        Action::Jobs(sink, jobs) => sink.deliver(jobs),
+        Action::Stop(sinks, token) => {
+            for sink in sinks {
+                sink.stop(token.key, token.activation);
+            }
+            Vec::new()
+        }
+    };
+    if !left.is_empty() {
+        let unsent = left.iter().map(|job| job.unsent).collect();
+        life.first.push_back(Request::Return(unsent));
+    }
+}
+
+fn refuse(delivery: Delivery) {
+    match delivery.action {
+        Action::Commands(reply, results) => {
+            reply(results.iter().map(|_| Err(Refused::Stopped)).collect());
+        }
+        Action::Query(reply, _) => reply(Err::<QueryAnswer, _>(Refused::Stopped)),
+        Action::Poll(reply, _) => {
+            reply(Err(Refused::Stopped));
+        }
+        Action::Jobs(sink, _) => sink.end(),
+        Action::Stop(..) => {}
+    }
+}
+
+/// An error with all that caused it.
+pub(super) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
