@@ -48,12 +48,7 @@ pub enum ErrorKind {
 impl ApiError {
     /// A request whose shape is wrong.
     pub fn invalid(code: &'static str, message: impl Into<Cow<'static, str>>) -> ApiError {
-        ApiError {
-            kind: ErrorKind::InvalidArgument,
-            code,
-            message: message.into(),
-            holder: None,
-        }
+        ApiError { kind: ErrorKind::InvalidArgument, code, message: message.into(), holder: None }
     }
 
     /// A thing that does not exist and is not a job.

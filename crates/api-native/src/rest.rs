@@ -19,7 +19,7 @@ mod work;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
+use axum::extract::{DefaultBodyLimit, OriginalUri};
 use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -55,7 +55,7 @@ pub fn router(gateway: Gateway) -> Router {
     let routes = operation::router(operations())
         .route("/openapi.json", get(|| async move { document_page(&document) }))
         .method_not_allowed_fallback(wrong_method)
-        .fallback(|uri: Uri| async move { no_such_path(&uri) })
+        .fallback(|OriginalUri(uri): OriginalUri| async move { no_such_path(&uri) })
         .layer(DefaultBodyLimit::max(MESSAGE_BYTES_MAX))
         .with_state(gateway);
     Router::new().nest(PREFIX, routes)
@@ -71,7 +71,7 @@ pub fn no_such_path(uri: &Uri) -> Response {
     Failure::new(StatusCode::NOT_FOUND, "no-such-path", detail).into_response()
 }
 
-async fn wrong_method(method: Method, uri: Uri) -> Response {
+async fn wrong_method(method: Method, OriginalUri(uri): OriginalUri) -> Response {
     let detail = format!("{} does not take {method}", uri.path());
     Failure::new(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", detail).into_response()
 }

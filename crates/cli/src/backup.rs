@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 use windlass_checkpoint::backup::write_backup;
-use windlass_checkpoint::{Checkpoint, LocalCheckpoint, LocalOptions};
+use windlass_checkpoint::{Checkpoint, LocalCheckpoint, LocalOptions, View};
 use windlass_log::FrameKind;
 use windlass_log::file::inspect;
 use windlass_log::fs::OsFileSystem;

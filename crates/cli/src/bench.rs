@@ -13,7 +13,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use rustc_hash::FxHashSet;
 use serde_json::json;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Semaphore, watch};
 use windlass_worker::{Client, Token, v1};
 
 use crate::args::Online;
@@ -23,6 +23,8 @@ use crate::units::grouped;
 
 /// A run in which nothing happens for this long is stuck.
 const STUCK: Duration = Duration::from_secs(30);
+/// How often the progress bar moves.
+const PROGRESS_EVERY: Duration = Duration::from_millis(100);
 /// `{"at":"` and the digits of nanoseconds behind it, by which pickup times are measured.
 const HEAD: &str = "{\"at\":\"";
 const DIGITS: usize = 20;
@@ -63,7 +65,8 @@ struct Run {
     taken: AtomicU64,
     answered: AtomicU64,
     refused: AtomicU64,
-    done: Notify,
+    /// All is answered, or somebody failed.
+    done: watch::Sender<bool>,
 }
 
 pub(crate) async fn run(online: &Online, args: &BenchArgs) -> Result<(), Failure> {
@@ -81,23 +84,26 @@ pub(crate) async fn run(online: &Online, args: &BenchArgs) -> Result<(), Failure
         taken: AtomicU64::new(0),
         answered: AtomicU64::new(0),
         refused: AtomicU64::new(0),
-        done: Notify::new(),
+        done: watch::Sender::new(false),
     });
     let workers: Vec<_> = (0..args.workers)
         .map(|_| {
             let client = Client::lazy(online.address.as_str())?;
             let credits = args.in_flight.div_ceil(args.workers);
-            Ok(tokio::spawn(work(client, Arc::clone(&run), credits)))
+            Ok(tokio::spawn(or_all_stop(Arc::clone(&run), work(client, Arc::clone(&run), credits))))
         })
         .collect::<Result<_, Failure>>()?;
     let batch = args.batch.min(args.in_flight.div_ceil(2)).max(1);
     let producers: Vec<_> = (0..args.producers)
         .map(|_| {
             let client = Client::lazy(online.address.as_str())?;
-            Ok(tokio::spawn(produce(client, Arc::clone(&run), batch)))
+            Ok(tokio::spawn(or_all_stop(
+                Arc::clone(&run),
+                produce(client, Arc::clone(&run), batch),
+            )))
         })
         .collect::<Result<_, Failure>>()?;
-    watch(&run).await?;
+    watch_progress(&run).await?;
     let seconds = run.began.elapsed().as_secs_f64();
     let (mut created, mut received, mut pickups) = (Vec::new(), Vec::new(), Vec::new());
     for producer in producers {
@@ -108,7 +114,8 @@ pub(crate) async fn run(online: &Online, args: &BenchArgs) -> Result<(), Failure
         received.extend(worked.keys);
         pickups.extend(worked.pickups_ns);
     }
-    let exactly = delivered_exactly(&created, &received) && run.refused.load(Ordering::Relaxed) == 0;
+    let exactly =
+        delivered_exactly(&created, &received) && run.refused.load(Ordering::Relaxed) == 0;
     pickups.sort_unstable();
     report(online, args, &status.durability, seconds, exactly, &pickups)
 }
@@ -135,12 +142,20 @@ fn report(
         fields(&[
             ("jobs", format!("{} in {seconds:.2} s", grouped(args.jobs))),
             ("whole lives", format!("{} a second", grouped(per_s))),
-            ("create to pickup", format!(
-                "p50 {:.2} ms, p99 {:.2} ms, p99.9 {:.2} ms (under full load)",
-                ms(0.5), ms(0.99), ms(0.999)
-            )),
+            (
+                "create to pickup",
+                format!(
+                    "p50 {:.2} ms, p99 {:.2} ms, p99.9 {:.2} ms (under full load)",
+                    ms(0.5),
+                    ms(0.99),
+                    ms(0.999)
+                ),
+            ),
             ("durability", durability.to_owned()),
-            ("delivered", if exactly { "every job exactly once" } else { "NOT exactly once" }.to_owned()),
+            (
+                "delivered",
+                if exactly { "every job exactly once" } else { "NOT exactly once" }.to_owned(),
+            ),
         ])
     })?;
     if exactly { Ok(()) } else { Err(Failure::damaged("jobs were lost or delivered twice")) }
@@ -184,10 +199,11 @@ async fn work(client: Client, run: Arc<Run>, credits: u32) -> Result<Worked, Fai
     };
     let mut stream = client.work(hello, credits).await?;
     let mut worked = Worked::default();
+    let mut done = run.done.subscribe();
     loop {
         let received = tokio::select! {
             received = stream.next() => received?,
-            () = run.done.notified() => return Ok(worked),
+            _ = done.wait_for(|done| *done) => return Ok(worked),
         };
         let Some(received) = received else {
             return Err(Failure::new("the server ended a stream"));
@@ -209,25 +225,22 @@ async fn work(client: Client, run: Arc<Run>, credits: u32) -> Result<Worked, Fai
             run.refused.fetch_add(refused, Ordering::Relaxed);
             let all = run.answered.fetch_add(answered, Ordering::Relaxed) + answered;
             if all >= run.jobs {
-                run.done.notify_waiters();
-                return Ok(worked);
+                run.done.send_replace(true);
             }
         }
     }
 }
 
 /// Shows the progress until all jobs are answered.
-async fn watch(run: &Run) -> Result<(), Failure> {
+async fn watch_progress(run: &Run) -> Result<(), Failure> {
     let style = ProgressStyle::with_template("{wide_bar} {human_pos} of {human_len}, {per_sec}");
     let bar = ProgressBar::new(run.jobs);
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     let (mut last, mut since) = (0, Instant::now());
-    let mut done = std::pin::pin!(run.done.notified());
-    done.as_mut().enable();
     loop {
         let answered = run.answered.load(Ordering::Relaxed);
         bar.set_position(answered);
-        if answered >= run.jobs {
+        if *run.done.borrow() {
             bar.finish_and_clear();
             return Ok(());
         }
@@ -235,15 +248,29 @@ async fn watch(run: &Run) -> Result<(), Failure> {
             (last, since) = (answered, Instant::now());
         } else if since.elapsed() > STUCK {
             return Err(Failure::new(format!(
-                "stuck at {answered} of {} jobs: nothing was answered for 30 s", run.jobs
-            )).hint(format!("`windlass job list --queue {}` shows what is left", run.queue)));
+                "stuck at {answered} of {} jobs: nothing was answered for 30 s",
+                run.jobs
+            ))
+            .hint(format!("`windlass job list --queue {}` shows what is left", run.queue)));
         }
-        let tick = tokio::time::sleep(Duration::from_millis(100));
-        tokio::select! {
-            () = done.as_mut() => {}
-            () = tick => {}
-        }
+        let mut done = run.done.subscribe();
+        let done = done.wait_for(|done| *done);
+        // Neither a tick nor the end is an error.
+        let _ = tokio::time::timeout(PROGRESS_EVERY, done).await;
     }
+}
+
+/// A failure of one ends the run for all.
+async fn or_all_stop<T>(
+    run: Arc<Run>,
+    task: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let result = task.await;
+    if result.is_err() {
+        run.done.send_replace(true);
+        run.room.close();
+    }
+    result
 }
 
 fn ended<T>(task: Result<Result<T, Failure>, tokio::task::JoinError>) -> Result<T, Failure> {

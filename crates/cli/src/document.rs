@@ -96,7 +96,11 @@ async fn write(online: &Online, write: v1::DocumentWrite) -> Result<(), Failure>
     let version = versions.first().copied().unwrap_or_default();
     let value = json!({ "kind": kind, "id": id, "version": version, "deleted": deletes });
     online.out.show(&value, || {
-        if deletes { format!("{kind}/{id} is deleted") } else { format!("{kind}/{id} has version {version}") }
+        if deletes {
+            format!("{kind}/{id} is deleted")
+        } else {
+            format!("{kind}/{id} has version {version}")
+        }
     })
 }
 

@@ -36,10 +36,6 @@ impl Failure {
         Self { exit: Exit::Damaged, ..Self::new(message) }
     }
 
-    pub(crate) fn not_found(message: impl Into<String>) -> Self {
-        Self { exit: Exit::NotFound, ..Self::new(message) }
-    }
-
     /// `what` completes "failed to …".
     pub(crate) fn io(what: impl std::fmt::Display, error: io::Error) -> Self {
         if error.kind() == io::ErrorKind::BrokenPipe {
@@ -91,6 +87,12 @@ impl Failure {
             }
         }
         ExitCode::from(self.exit as u8)
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
     }
 }
 

@@ -59,9 +59,7 @@ async fn list(online: &Online, queue: String) -> Result<(), Failure> {
             break;
         }
     }
-    let entry = |job: &v1::JobView| {
-        json!({ "incident": job.incident.as_ref().map(incident_json), "job": job_json(job) })
-    };
+    let entry = |job: &v1::JobView| json!({ "incident": job.incident.as_ref().map(incident_json), "job": job_json(job) });
     let value = json!({ "incidents": jobs.iter().map(entry).collect::<Vec<Value>>() });
     online.out.show(&value, || {
         if jobs.is_empty() {

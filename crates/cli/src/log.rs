@@ -142,7 +142,8 @@ fn report_text(report: &VerifyReport) -> String {
         ("reserve segments", report.reserve_segments.to_string()),
         ("end", tail),
     ]);
-    let segments = table(&["segment", "first lsn", "last lsn", "batches", "frames", "bytes"], &rows);
+    let segments =
+        table(&["segment", "first lsn", "last lsn", "batches", "frames", "bytes"], &rows);
     format!("{head}\n{segments}")
 }
 
@@ -235,7 +236,9 @@ fn events(payload: &[u8]) -> Vec<String> {
     let mut decoder = Decoder::new(payload);
     match decoder.u8() {
         Ok(VERSION) => {}
-        Ok(version) => return vec![format!("a frame of version {version}, newer than this program")],
+        Ok(version) => {
+            return vec![format!("a frame of version {version}, newer than this program")];
+        }
         Err(error) => return vec![error.to_string()],
     }
     let mut events = Vec::new();
@@ -288,7 +291,9 @@ fn run_repair(dir: &Path, out: Output) -> Result<(), Failure> {
         format!("the log ends at lsn {} now; {lost}\nkept aside:{kept}", report.last_lsn)
     })?;
     if report.damage.is_some() && std::io::stderr().is_terminal() {
-        eprintln!("hint: the checkpoint may be newer than the log now; `windlass serve` will say so");
+        eprintln!(
+            "hint: the checkpoint may be newer than the log now; `windlass serve` will say so"
+        );
     }
     Ok(())
 }

@@ -43,8 +43,12 @@ fn main() -> ExitCode {
         Command::Log(command) => log::run(command, json),
         Command::Backup(args) => backup::run(&args, json),
         Command::Restore(args) => restore::run(&args, json),
-        Command::Worker(args) => on_runtime(globals, async |online| worker::run(online, args).await),
-        Command::Job(command) => on_runtime(globals, async |online| job::run(online, command).await),
+        Command::Worker(args) => {
+            on_runtime(globals, async |online| worker::run(online, args).await)
+        }
+        Command::Job(command) => {
+            on_runtime(globals, async |online| job::run(online, command).await)
+        }
         Command::Queue(command) => {
             on_runtime(globals, async |online| queue::run(online, command).await)
         }

@@ -74,7 +74,8 @@ mod tests {
 
     #[test]
     fn columns_and_fields_align() {
-        let rows = [vec!["mail".to_owned(), "7".to_owned()], vec!["x".to_owned(), "120".to_owned()]];
+        let rows =
+            [vec!["mail".to_owned(), "7".to_owned()], vec!["x".to_owned(), "120".to_owned()]];
         assert_eq!(table(&["queue", "ready"], &rows), "queue  ready\nmail       7\nx        120\n");
         let pairs = [("a", "1\n2".to_owned()), ("long", String::new()), ("bc", "3".to_owned())];
         assert_eq!(fields(&pairs), "a   1\n    2\nbc  3\n");

@@ -107,8 +107,17 @@ async fn list(online: &Online) -> Result<(), Failure> {
         let rows: Vec<Vec<String>> = queues.iter().map(row).collect();
         table(
             &[
-                "queue", "ready", "active", "scheduled", "backoff", "incident", "groups", "workers",
-                "completed", "failed", "",
+                "queue",
+                "ready",
+                "active",
+                "scheduled",
+                "backoff",
+                "incident",
+                "groups",
+                "workers",
+                "completed",
+                "failed",
+                "",
             ],
             &rows,
         )

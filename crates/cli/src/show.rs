@@ -147,7 +147,8 @@ pub(crate) fn job_text(job: &v1::JobView) -> String {
         state.push_str(", cancel asked");
     }
     let incident = job.incident.as_ref().map(|incident| {
-        let code = if incident.code.is_empty() { String::new() } else { format!(" {}", incident.code) };
+        let code =
+            if incident.code.is_empty() { String::new() } else { format!(" {}", incident.code) };
         format!("{}{code} since {}", incident.kind, seen_from_now(incident.since_ms))
     });
     let progress = match (job.percent, job.note.as_str()) {

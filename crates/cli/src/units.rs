@@ -67,7 +67,11 @@ pub(crate) fn utc(time_ms: u64) -> String {
 
 /// A moment in full, and seen from now; nothing for no moment.
 pub(crate) fn moment(time_ms: u64) -> String {
-    if time_ms == 0 { String::new() } else { format!("{} ({})", utc(time_ms), seen_from_now(time_ms)) }
+    if time_ms == 0 {
+        String::new()
+    } else {
+        format!("{} ({})", utc(time_ms), seen_from_now(time_ms))
+    }
 }
 
 /// 12345678 as 12,345,678.
@@ -108,10 +112,9 @@ mod tests {
 
     #[test]
     fn numbers_are_grouped() {
-        assert_eq!((grouped(7), grouped(1_234), grouped(123_456)), (
-            "7".to_owned(),
-            "1,234".to_owned(),
-            "123,456".to_owned()
-        ));
+        assert_eq!(
+            (grouped(7), grouped(1_234), grouped(123_456)),
+            ("7".to_owned(), "1,234".to_owned(), "123,456".to_owned())
+        );
     }
 }

@@ -189,8 +189,11 @@ fn answer(
         // Another worker may have the command.
         Ended::NotStarted(error) => (false, format!("failed to start the command: {error}")),
     };
-    let failure =
-        if permanent { JobFailure::permanent(words.as_str()) } else { JobFailure::new(words.as_str()) };
+    let failure = if permanent {
+        JobFailure::permanent(words.as_str())
+    } else {
+        JobFailure::new(words.as_str())
+    };
     Err((failure, words))
 }
 
@@ -200,7 +203,7 @@ fn result(output: Vec<u8>) -> Bytes {
     if trimmed.is_empty() {
         return Bytes::new();
     }
-    if serde_json::from_slice::<serde::de::IgnoredAny>(trimmed).is_ok() {
+    if serde_json::from_slice::<serde_json::Value>(trimmed).is_ok() {
         return Bytes::copy_from_slice(trimmed);
     }
     let text = String::from_utf8_lossy(&output);
@@ -217,9 +220,11 @@ fn tell(event: &WorkerEvent<'_>) {
             eprintln!("the server ended the stream; trying again in {} ms", retry_in.as_millis());
         }
         WorkerEvent::Refused(refused) => {
-            eprintln!("job {}: the server refused a result: {}", refused.result.key, refused.refusal);
+            eprintln!(
+                "job {}: the server refused a result: {}",
+                refused.result.key, refused.refusal
+            );
         }
-        _ => {}
     }
 }
 

@@ -1,19 +1,22 @@
 //! What an event does to the state. Only assigns: every choice was made by `decide` and stands in
 //! the event. Replay is decode and this.
 //!
-//! Start at [`State::apply`]; one function per event that needs more than a line.
+//! Start at [`State::apply`]; one function per event that needs more than a line. Those about queues
+//! and limit keys stand in `settings`, those about documents in `document`.
+
+mod document;
+mod settings;
 
 use windlass_record::event::{
     DeadlineKind, Event, IncidentKind, JobActivated, JobCreated, Outcome, ReadyCause,
 };
-use windlass_record::id::{JobKey, LimitId, Payload, QueueId};
-use windlass_record::policy::{JobOrder, LimitSettings, QueueSettings};
+use windlass_record::id::{JobKey, Payload};
+use windlass_record::policy::JobOrder;
 
 use crate::lifecycle::JobState;
-use crate::state::document::{Document, DocumentName};
-use crate::state::fair::Queue;
+use crate::state::document::DocumentName;
 use crate::state::job::{Extra, Flags, Incident, Job, NONE, Slot};
-use crate::state::{Ended, Gate, State};
+use crate::state::{Ended, State};
 
 impl State {
     /// Applies an event of the record made at `now_ms`.
@@ -149,93 +152,6 @@ impl State {
 
     fn live(&self, key: JobKey) -> Slot {
         self.find(key).expect("events are only about live jobs")
-    }
-
-    // ── queues and limits ───────────────────────────────────────────────────────────────────
-
-    fn queue_created(&mut self, id: QueueId, tenant: &str, name: &str, settings: &QueueSettings) {
-        let queue = Queue::new(tenant.into(), name.into(), *settings);
-        assert_eq!(usize::try_from(id.0).ok(), Some(self.queues.len()), "queue ids are dense");
-        self.queue_names.insert((queue.tenant.clone(), queue.name.clone()), id);
-        self.queues.push(queue);
-        self.mark_queue(id);
-    }
-
-    /// A change of the order or of what goes first moves jobs that wait.
-    fn queue_configured(&mut self, id: QueueId, settings: &QueueSettings) {
-        self.mark_queue(id);
-        let old = std::mem::replace(&mut self.queue_mut(id).settings, *settings);
-        if old.retries_first == settings.retries_first && old.order == settings.order {
-            return;
-        }
-        let mut jobs: Vec<(u64, JobKey, Slot)> = self
-            .jobs
-            .iter()
-            .filter(|(slot, _)| self.queue_of(*slot) == id)
-            .map(|(slot, job)| (job.order, job.key, slot))
-            .collect();
-        jobs.sort_unstable();
-        if old.order != settings.order {
-            self.reorder(id, &jobs);
-        }
-        if old.retries_first != settings.retries_first {
-            for &(_, _, slot) in &jobs {
-                self.touch(slot);
-                let priority = self.priority(slot);
-                match self.job(slot).state == JobState::Ready {
-                    true => self.relane_ready(slot, priority),
-                    false => self.relane(slot, priority),
-                }
-            }
-        }
-    }
-
-    /// Gives all jobs of a queue new places among their equals. Bays and groups keep theirs.
-    fn reorder(&mut self, id: QueueId, jobs: &[(u64, JobKey, Slot)]) {
-        let order_rule = self.queue(id).settings.order;
-        self.empty_lanes(id);
-        for &(_, key, slot) in jobs {
-            self.touch(slot);
-            let order = match order_rule {
-                JobOrder::Creation => key.counter(),
-                JobOrder::Ready => self.next_stamp(),
-            };
-            self.jobs.get_mut(slot).order = order;
-            if self.job(slot).state == JobState::Ready {
-                let lane = self.job(slot).lane;
-                self.lanes.get_mut(lane).queue.insert(&self.jobs, slot);
-            }
-        }
-        self.rank_all_lanes(id);
-    }
-
-    fn limit_configured(
-        &mut self,
-        id: LimitId,
-        (tenant, name): (&str, &str),
-        settings: &LimitSettings,
-        implied: bool,
-        now_ms: u64,
-    ) {
-        if !self.limits.contains_key(&id) {
-            let limit = crate::state::new_limit(tenant, name);
-            self.limit_names.insert((limit.tenant.clone(), limit.name.clone()), id);
-            self.limits.insert(id, limit);
-            self.last_limit = self.last_limit.max(id.0);
-        }
-        self.mark_limit(id);
-        let limit = self.limit_mut(id);
-        limit.settings = *settings;
-        limit.implied = implied;
-        limit.prune(now_ms);
-        self.refresh_gates(id);
-    }
-
-    fn rate_freed(&mut self, id: LimitId, now_ms: u64) {
-        self.mark_limit(id);
-        self.limit_mut(id).prune(now_ms);
-        self.wake(id, Gate::Rate);
-        self.forget_limit_if_unused(id);
     }
 
     // ── the life of a job ───────────────────────────────────────────────────────────────────
@@ -509,31 +425,6 @@ impl State {
                 job.flags.set(Flags::ALERTED_LEASE, false);
                 self.reset_wake(slot);
             }
-        }
-    }
-
-    // ── documents ───────────────────────────────────────────────────────────────────────────
-
-    fn document_put(&mut self, name: DocumentName, version: u64, bytes: Payload) {
-        self.documents.changed.push(name.clone());
-        let document = Document { version, bytes, image_hash: 0 };
-        if let Some(old) = self.documents.by_name.insert(name.clone(), document) {
-            if old.bytes.len > 0 {
-                self.effects.freed.push(old.bytes);
-            }
-            if let Some(new) = self.documents.by_name.get_mut(&name) {
-                new.image_hash = old.image_hash;
-            }
-        }
-    }
-
-    fn document_deleted(&mut self, name: DocumentName) {
-        let Some(old) = self.documents.by_name.remove(&name) else { return };
-        if old.bytes.len > 0 {
-            self.effects.freed.push(old.bytes);
-        }
-        if old.image_hash != 0 {
-            self.documents.dead.push((name, old.image_hash));
         }
     }
 }

@@ -282,8 +282,11 @@ fn wheel(state: &State) -> Option<u64> {
     let mut timed = 0;
     for (slot, job) in state.jobs.iter() {
         let long = [DeadlineKind::Waiting, DeadlineKind::Attempt, DeadlineKind::Total];
-        let first_ms =
-            long.into_iter().filter_map(|kind| deadline_of(job, kind)).map(|(at_ms, _)| at_ms).min();
+        let first_ms = long
+            .into_iter()
+            .filter_map(|kind| deadline_of(job, kind))
+            .map(|(at_ms, _)| at_ms)
+            .min();
         let late = first_ms.is_some_and(|first_ms| job.wake_ms > first_ms);
         if job.wake_ms != state.wake_ms(slot) || late {
             return Some(job.key.raw());
@@ -395,10 +398,8 @@ fn counters(state: &State) -> Option<u64> {
     if let Some((_, job)) = late_job {
         return Some(job.key.raw());
     }
-    let late_group = state
-        .groups
-        .iter()
-        .find(|(_, group)| group.turn.max(group.idle_stamp) > state.last_stamp);
+    let late_group =
+        state.groups.iter().find(|(_, group)| group.turn.max(group.idle_stamp) > state.last_stamp);
     if let Some((number, _)) = late_group {
         return Some(u64::from(number));
     }

@@ -15,12 +15,12 @@
 mod apply;
 pub mod invariant;
 
-#[cfg(test)]
-mod tests;
 pub mod lifecycle;
 pub mod retry;
 pub mod rights;
 pub mod state;
+#[cfg(test)]
+mod tests;
 mod verb;
 pub mod why;
 

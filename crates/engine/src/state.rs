@@ -1,10 +1,11 @@
 //! Everything a partition remembers. Written by [`apply`](crate::apply) alone.
 //!
 //! Reading order: [`job`] is what it is about; [`fair`] says whose turn it is, [`lane`] in which
-//! order, [`limit`] how many; `wheel` when; [`document`] and [`memory`] stand beside the jobs;
+//! order, [`limit`] how many; `due` and `wheel` when; [`document`] and [`memory`] stand beside the jobs;
 //! [`image`] is how all of it gets into a checkpoint and back.
 
 pub mod document;
+mod due;
 pub mod fair;
 pub mod image;
 mod intern;
@@ -14,6 +15,7 @@ mod lane;
 mod limit;
 pub mod memory;
 mod paged;
+mod pair;
 mod wheel;
 
 use std::collections::BTreeSet;
@@ -25,13 +27,12 @@ use windlass_record::bound::Bounds;
 use windlass_record::command::QueueName;
 use windlass_record::event::{DeadlineKind, Outcome};
 use windlass_record::id::{JobKey, LimitId, PartitionId, Payload, QueueId};
-use windlass_record::policy::DeadlineOutcome;
 
 use self::document::{Document, DocumentName, Documents};
 use self::fair::{Bay, Group, Lane, Queue};
 use self::image::Dirt;
 use self::intern::Interner;
-use self::job::{Flags, Job, Jobs, NONE, Slot, Text};
+use self::job::{Job, Jobs, NONE, Slot, Text};
 use self::keys::KeyIndex;
 use self::limit::Limit;
 use self::memory::{Requests, UniqueKeys};
@@ -39,7 +40,9 @@ use self::paged::Paged;
 use self::wheel::Wheel;
 use crate::lifecycle::JobState;
 
+pub(crate) use self::due::deadline_of;
 pub(crate) use self::limit::Gate;
+pub(crate) use self::pair::PairName;
 
 /// The two limit keys of a bay.
 type Keys = (Option<LimitId>, Option<LimitId>);
@@ -343,39 +346,11 @@ impl State {
         into.append(&mut self.effects.served);
     }
 
-    /// Sets when the wheel looks at a job, from all that may be due about it.
-    pub(crate) fn reset_wake(&mut self, slot: Slot) {
-        let wake_ms = self.wake_ms(slot);
-        self.wheel.set(&mut self.jobs, slot, wake_ms);
-    }
-
-    /// The earliest time at which anything about a job is due; `u64::MAX` is never.
-    pub(crate) fn wake_ms(&self, slot: Slot) -> u64 {
-        let job = self.job(slot);
-        let own_ms = match job.state {
-            JobState::Scheduled | JobState::Backoff => job.due_ms,
-            JobState::Active if !job.flags.has(Flags::ALERTED_LEASE) => job.due_ms,
-            JobState::Active | JobState::Ready | JobState::Incident => u64::MAX,
-            JobState::Completed | JobState::Failed | JobState::Cancelled | JobState::Vacant => {
-                unreachable!("a live job is not at rest")
-            }
-        };
-        if job.extra.is_none() {
-            return own_ms;
-        }
-        [DeadlineKind::Waiting, DeadlineKind::Attempt, DeadlineKind::Total]
-            .into_iter()
-            .filter_map(|kind| deadline_of(job, kind))
-            .map(|(at_ms, _)| at_ms)
-            .fold(own_ms, u64::min)
-    }
-
     /// Registers when a rate gate with parked bays should be looked at.
     pub(crate) fn schedule_rate(&mut self, id: LimitId) {
         let limit = self.limit(id);
         let unused = limit.implied && limit.bays == 0;
-        let wanted_ms =
-            if limit.rate.none_parked() && !unused { None } else { limit.frees_ms() };
+        let wanted_ms = if limit.rate.none_parked() && !unused { None } else { limit.frees_ms() };
         let registered_ms = limit.rate_wake_ms;
         if wanted_ms == registered_ms {
             return;
@@ -412,69 +387,4 @@ impl State {
 
 pub(crate) fn new_limit(tenant: &str, name: &str) -> Limit {
     Limit::new(tenant.into(), name.into())
-}
-
-/// When one of the three long deadlines of a job ends, if it has it, it runs in the job's state,
-/// and it was not reported yet.
-pub(crate) fn deadline_of(job: &Job, kind: DeadlineKind) -> Option<(u64, DeadlineOutcome)> {
-    let extra = job.extra()?;
-    let deadlines = &extra.options.deadlines;
-    match kind {
-        DeadlineKind::Lease => None,
-        DeadlineKind::Waiting => {
-            let (after_ms, outcome) = deadlines.waiting?;
-            let runs = job.state == JobState::Ready && !job.flags.has(Flags::ALERTED_WAITING);
-            runs.then(|| (job.due_ms.saturating_add(after_ms), outcome))
-        }
-        DeadlineKind::Attempt => {
-            let (_, outcome) = deadlines.attempt?;
-            let started = extra.attempt_due_ms != 0;
-            let in_attempt =
-                matches!(job.state, JobState::Active | JobState::Ready | JobState::Scheduled);
-            let runs = started && in_attempt && !job.flags.has(Flags::ALERTED_ATTEMPT);
-            runs.then_some((extra.attempt_due_ms, outcome))
-        }
-        DeadlineKind::Total => {
-            let (after_ms, outcome) = deadlines.total?;
-            let runs = !job.flags.has(Flags::ALERTED_TOTAL);
-            runs.then(|| (job.created_ms.saturating_add(after_ms), outcome))
-        }
-    }
-}
-
-/// Looks up a pair of names without making owned ones.
-pub(crate) trait PairName {
-    fn pair(&self) -> (&str, &str);
-}
-
-impl PairName for (Arc<str>, Arc<str>) {
-    fn pair(&self) -> (&str, &str) {
-        (&self.0, &self.1)
-    }
-}
-
-impl PairName for (&str, &str) {
-    fn pair(&self) -> (&str, &str) {
-        *self
-    }
-}
-
-impl std::hash::Hash for dyn PairName + '_ {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        self.pair().hash(state);
-    }
-}
-
-impl PartialEq for dyn PairName + '_ {
-    fn eq(&self, other: &Self) -> bool {
-        self.pair() == other.pair()
-    }
-}
-
-impl Eq for dyn PairName + '_ {}
-
-impl<'a> std::borrow::Borrow<dyn PairName + 'a> for (Arc<str>, Arc<str>) {
-    fn borrow(&self) -> &(dyn PairName + 'a) {
-        self
-    }
 }

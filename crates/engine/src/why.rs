@@ -124,10 +124,9 @@ impl State {
         let queue_paused = self.queue(self.queue_of(slot)).paused;
         let (reason, place) = match self.job(slot).state {
             JobState::Ready => self.why_ready(slot, now_ms, pollers, queue_paused),
-            JobState::Scheduled
-            | JobState::Active
-            | JobState::Backoff
-            | JobState::Incident => (self.why_not_ready(slot), self.rank_if_ready(slot)),
+            JobState::Scheduled | JobState::Active | JobState::Backoff | JobState::Incident => {
+                (self.why_not_ready(slot), self.rank_if_ready(slot))
+            }
             JobState::Completed | JobState::Failed | JobState::Cancelled | JobState::Vacant => {
                 unreachable!("a live job is not at rest")
             }

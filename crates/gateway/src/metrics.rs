@@ -129,11 +129,7 @@ impl Metrics {
             "Jobs that went back because they were never sent",
             self.returned.clone(),
         );
-        registry.register(
-            "rejections",
-            "Commands refused, by verb and code",
-            self.refused.clone(),
-        );
+        registry.register("rejections", "Commands refused, by verb and code", self.refused.clone());
         registry.register(
             "batch_items",
             "Commands in one hand-over to the partition",

@@ -209,8 +209,7 @@ impl<C> Inside<C> {
         let jobs = self.take_jobs(jobs_max, bytes_max);
         let answers = Vec::from(std::mem::take(&mut self.answers));
         // A stop follows the job it is about.
-        let stops =
-            if self.jobs.is_empty() { std::mem::take(&mut self.stops) } else { Vec::new() };
+        let stops = if self.jobs.is_empty() { std::mem::take(&mut self.stops) } else { Vec::new() };
         let something = !(jobs.is_empty() && answers.is_empty() && stops.is_empty());
         something.then_some(Delivery { jobs, answers, stops })
     }

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender};
-use windlass_checkpoint::{Checkpoint, Entry, Stamp};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use windlass_checkpoint::{Checkpoint, Entry, Error, Stamp};
 use windlass_engine::ImageSink;
 use windlass_engine::state::image::IMAGE_VERSION;
 use windlass_log::{Log, Position};
@@ -190,10 +190,11 @@ pub struct Written {
 }
 
 /// The writer thread: writes checkpoints one after the other and trims the log behind them. A
-/// failed write is tried again: its images are only here.
+/// failed write is tried again, for its images are only here, unless the store says that nothing
+/// but opening it again helps: then the partition must stop.
 pub(crate) fn write_checkpoints(
     orders: &Receiver<Order>,
-    written: &Sender<Written>,
+    written: &Sender<windlass_checkpoint::Result<Written>>,
     checkpoint: &dyn Checkpoint,
     log: &dyn Log,
 ) {
@@ -201,17 +202,25 @@ pub(crate) fn write_checkpoints(
     while let Ok(mut order) = orders.recv() {
         let position = order.position.map_or(0, Position::to_raw);
         while let Err(error) = order.images.write(checkpoint, position, order.checksum) {
+            if matches!(error, Error::Poisoned | Error::Stale) {
+                // The loop may have ended.
+                let _ = written.send(Err(error));
+                return;
+            }
             tracing::error!(
                 error = &error as &dyn std::error::Error,
                 "failed to write a checkpoint, trying again"
             );
-            std::thread::sleep(RETRY_AFTER);
+            // There is no second order before the first is done, but there may be an end.
+            if let Err(RecvTimeoutError::Disconnected) = orders.recv_timeout(RETRY_AFTER) {
+                return;
+            }
         }
         if let Err(error) = log.trim(order.images.lsn) {
             tracing::warn!(error = &error as &dyn std::error::Error, "failed to trim the log");
         }
         let done = Written { number: order.images.number, lsn: order.images.lsn };
-        if written.send(done).is_err() {
+        if written.send(Ok(done)).is_err() {
             return;
         }
     }

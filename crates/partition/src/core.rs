@@ -222,7 +222,8 @@ impl Core {
                 self.waiters.remove(id);
             }
             Request::Return(unsent) => {
-                for unsent in unsent {
+                // The last first, so that turn and counter end as they began.
+                for unsent in unsent.into_iter().rev() {
                     self.take_back(unsent);
                 }
             }

@@ -28,7 +28,8 @@ pub enum Request {
     AddCredits(WaiterId, u32),
     /// The stream is gone. Jobs it was given and did not send come back with [`Request::Return`].
     CloseStream(WaiterId),
-    /// Jobs that were given to a connection and never sent: ready again at once.
+    /// Jobs that were given to a connection and never sent, in the order in which they were given:
+    /// ready again at once.
     Return(Vec<Unsent>),
 }
 

@@ -2,11 +2,15 @@
 //!
 //! ```text
 //! requests ─> loop ── batch, deliveries ──> commit ── fsync ──> deliveries leave
-//!               └──── images ──> checkpoint writer        └─ those that lack payloads ─> loader
+//!               └──── images ─────────────────┘ └─ those that lack payloads ─> loader
+//!                                               └─ images ─> loader ─> checkpoint writer
 //! ```
 //!
 //! The loop decides batch k+1 while batch k is synced. It never blocks on a disk, and hands over
 //! once per batch.
+//!
+//! Images take the way of the deliveries, so that a checkpoint is written only when every payload
+//! that was handed out before it has been read: it may delete or replace what they are read from.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -68,6 +72,9 @@ pub enum StopReason {
     /// after the next start; what was, is.
     #[error("failed to write the log")]
     Log(#[source] LogError),
+    /// The checkpoint store takes no more writes until it is opened again.
+    #[error("failed to write a checkpoint")]
+    Checkpoint(#[source] windlass_checkpoint::Error),
     /// A payload could not be read back from the checkpoint.
     #[error("failed to read a payload from the checkpoint")]
     Payload(#[source] PayloadLost),
@@ -145,6 +152,7 @@ impl Partition {
         let loader = Loader {
             store: store.clone(),
             input: to_load_in,
+            orders,
             deliverer: Deliverer { to_load: None, returns: first },
             control: control.clone(),
         };
@@ -160,7 +168,6 @@ impl Partition {
             load,
             work,
             done: done_in,
-            orders,
             written: written_in,
             in_flight: false,
             recycled: None,
@@ -259,10 +266,9 @@ struct Run {
     usual: Receiver<Request>,
     control: Receiver<Control>,
     load: Arc<Load>,
-    work: Sender<Round>,
+    work: Sender<Work>,
     done: Receiver<Done>,
-    orders: Sender<Order>,
-    written: Receiver<Written>,
+    written: Receiver<windlass_checkpoint::Result<Written>>,
     /// The commit thread has a batch.
     in_flight: bool,
     recycled: Option<Batch>,
@@ -320,7 +326,7 @@ enum Happened {
     First(Request),
     Usual(Request),
     Done(Done),
-    Written(Written),
+    Written(windlass_checkpoint::Result<Written>),
     Control(Control),
     Time,
 }
@@ -337,6 +343,10 @@ impl Run {
             self.core.begin(tick.now_ms, tick.jumped_ms);
             if let Some(by_ms) = tick.jumped_ms {
                 tracing::warn!(by_ms, "the wall clock jumped ahead; leases move with it");
+            }
+            if self.core.refusing.is_some() {
+                // Where only creates come in, no batch would say that there is room again.
+                self.refuse_or_not();
             }
             if let Some(reason) = self.happen(happened) {
                 return reason;
@@ -383,7 +393,8 @@ impl Run {
             Happened::First(request) => self.request(request),
             Happened::Usual(request) => self.usual_request(request),
             Happened::Done(done) => return self.batch_done(done),
-            Happened::Written(written) => self.checkpoint_written(&written),
+            Happened::Written(Ok(written)) => self.checkpoint_written(&written),
+            Happened::Written(Err(error)) => return Some(StopReason::Checkpoint(error)),
             Happened::Control(Control::Checkpoint(caller)) => self.callers.push(caller),
             Happened::Control(Control::Stop) => return Some(StopReason::Asked),
             Happened::Control(Control::Fail(reason)) => return Some(reason),
@@ -450,7 +461,7 @@ impl Run {
             self.checkpoint.lag_bytes += bytes;
         }
         // The commit thread ends after the loop.
-        let _ = self.work.send(round);
+        let _ = self.work.send(Work::Round(round));
     }
 
     fn batch_done(&mut self, done: Done) -> Option<StopReason> {
@@ -517,8 +528,8 @@ impl Run {
                     "writing a checkpoint"
                 );
                 self.checkpoint.stage = Stage::Writing;
-                // The writer ends after the loop.
-                let _ = self.orders.send(*order);
+                // The commit thread ends after the loop.
+                let _ = self.work.send(Work::Checkpoint(order));
                 false
             }
             Stage::Waiting(order) => {
@@ -606,6 +617,19 @@ fn refuse(delivery: Delivery) {
     }
 }
 
+/// What the commit thread has to do, in order.
+enum Work {
+    Round(Round),
+    /// To be passed on to the writer behind all deliveries before it.
+    Checkpoint(Box<Order>),
+}
+
+/// What the loader has to do, in order.
+enum Errand {
+    Delivery(Delivery),
+    Checkpoint(Box<Order>),
+}
+
 /// What the commit thread says about a batch.
 struct Done {
     batch: Batch,
@@ -616,7 +640,7 @@ struct Done {
 /// The commit thread: makes batches durable, then lets their deliveries leave.
 struct Commit {
     log: Arc<dyn Log>,
-    work: Receiver<Round>,
+    work: Receiver<Work>,
     done: Sender<Done>,
     deliverer: Deliverer,
 }
@@ -627,11 +651,11 @@ impl Commit {
         const IDLE_AFTER: Duration = Duration::from_millis(50);
         let mut noted = true;
         loop {
-            let round = if noted {
+            let work = if noted {
                 self.work.recv().ok()
             } else {
                 match self.work.recv_timeout(IDLE_AFTER) {
-                    Ok(round) => Some(round),
+                    Ok(work) => Some(work),
                     Err(crossbeam_channel::RecvTimeoutError::Timeout) => {
                         self.note_idle();
                         noted = true;
@@ -640,7 +664,14 @@ impl Commit {
                     Err(crossbeam_channel::RecvTimeoutError::Disconnected) => None,
                 }
             };
-            let Some(round) = round else { break };
+            let round = match work {
+                None => break,
+                Some(Work::Round(round)) => round,
+                Some(Work::Checkpoint(order)) => {
+                    self.deliverer.pass_on(Errand::Checkpoint(order));
+                    continue;
+                }
+            };
             if let Some(batch) = round.batch {
                 noted = false;
                 let (done, failed) = self.append(batch);
@@ -685,15 +716,21 @@ impl Commit {
 /// Lets answers leave.
 struct Deliverer {
     /// Where deliveries go that lack payloads; the loader itself has none.
-    to_load: Option<Sender<Delivery>>,
+    to_load: Option<Sender<Errand>>,
     returns: Sender<Request>,
 }
 
 impl Deliverer {
-    fn deliver(&self, delivery: Delivery) {
-        if let (false, Some(to_load)) = (delivery.missing.is_empty(), &self.to_load) {
+    fn pass_on(&self, errand: Errand) {
+        if let Some(to_load) = &self.to_load {
             // The loader ends after the commit thread.
-            let _ = to_load.send(delivery);
+            let _ = to_load.send(errand);
+        }
+    }
+
+    fn deliver(&self, delivery: Delivery) {
+        if !delivery.missing.is_empty() && self.to_load.is_some() {
+            self.pass_on(Errand::Delivery(delivery));
             return;
         }
         let left = match delivery.action {
@@ -722,17 +759,27 @@ impl Deliverer {
     }
 }
 
-/// The loader thread: reads payloads that were evicted, then lets their deliveries leave.
+/// The loader thread: reads payloads that were evicted, then lets their deliveries leave, and
+/// passes checkpoints on when it has read all that they may change.
 struct Loader {
     store: Arc<dyn Checkpoint>,
-    input: Receiver<Delivery>,
+    input: Receiver<Errand>,
+    orders: Sender<Order>,
     deliverer: Deliverer,
     control: Sender<Control>,
 }
 
 impl Loader {
     fn run(self) {
-        while let Ok(mut delivery) = self.input.recv() {
+        while let Ok(errand) = self.input.recv() {
+            let mut delivery = match errand {
+                Errand::Delivery(delivery) => delivery,
+                Errand::Checkpoint(order) => {
+                    // The writer ends after the loader.
+                    let _ = self.orders.send(*order);
+                    continue;
+                }
+            };
             match self.fill(&mut delivery) {
                 Ok(()) => self.deliverer.deliver(delivery),
                 Err(lost) => {

@@ -23,14 +23,15 @@ use crate::error::ServeError;
 use crate::settings::Config;
 use crate::{listen, watch as pages};
 
-/// A running server. Dropped without a stop, it goes on without anybody to stop it.
+/// A running server. Dropped without a stop, it ends as [`ServerHandle::kill`] ends it.
 pub struct ServerHandle {
     address: SocketAddr,
     gateway: Gateway,
     recovery: Recovery,
     close: watch::Sender<bool>,
     listening: JoinHandle<()>,
-    partition: Partition,
+    /// There until it is stopped.
+    partition: Option<Partition>,
     stopped: oneshot::Receiver<StopReason>,
     config: Config,
 }
@@ -95,6 +96,7 @@ pub async fn start(config: Config) -> Result<ServerHandle, ServeError> {
     if let Some(path) = &config.ready_file {
         write_ready_file(path, address)?;
     }
+    let partition = Some(partition);
     Ok(ServerHandle { address, gateway, recovery, close, listening, partition, stopped, config })
 }
 
@@ -115,11 +117,11 @@ impl ServerHandle {
     }
 
     /// Stops it in good order: streams end, requests under way finish, the state is checkpointed.
-    pub async fn stop(self) {
+    pub async fn stop(mut self) {
         self.gateway.shut_down();
         self.close.send_replace(true);
-        let _panicked = self.listening.await;
-        let partition = self.partition;
+        let _panicked = (&mut self.listening).await;
+        let Some(partition) = self.partition.take() else { return };
         let stopping = spawn_blocking(move || partition.stop());
         if timeout(self.config.shutdown(), stopping).await.is_err() {
             tracing::warn!("the last checkpoint took too long; the log has everything");
@@ -128,10 +130,10 @@ impl ServerHandle {
     }
 
     /// Stops it as a crash would, for tests: nothing is drained and no checkpoint is written.
-    pub async fn kill(self) {
+    pub async fn kill(mut self) {
         self.listening.abort();
-        let _aborted = self.listening.await;
-        let partition = self.partition;
+        let _aborted = (&mut self.listening).await;
+        let Some(partition) = self.partition.take() else { return };
         let _panicked = spawn_blocking(move || partition.kill()).await;
     }
 
@@ -141,6 +143,15 @@ impl ServerHandle {
             _ = terminate.recv() => End::Signal("SIGTERM"),
             _ = interrupt.recv() => End::Signal("SIGINT"),
             reason = &mut self.stopped => End::Stopped(reason.ok()),
+        }
+    }
+}
+
+impl Drop for ServerHandle {
+    fn drop(&mut self) {
+        self.listening.abort();
+        if let Some(partition) = self.partition.take() {
+            partition.kill();
         }
     }
 }
@@ -163,11 +174,9 @@ fn watch_partition(partition: &Partition) -> Result<oneshot::Receiver<StopReason
                 let _gone = sender.send(reason);
             }
         })
-        .map_err(|source| {
-            ServeError::Recover {
-                dir: "threads".into(),
-                source: windlass_partition::OpenError::Thread(source),
-            }
+        .map_err(|source| ServeError::Recover {
+            dir: "threads".into(),
+            source: windlass_partition::OpenError::Thread(source),
         })?;
     Ok(receiver)
 }

@@ -12,9 +12,9 @@ use axum::routing::get;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
-use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 use tokio::time::timeout;
 use windlass_gateway::request::{QueueView, StatusView};
@@ -35,10 +35,7 @@ pub(crate) fn router(gateway: Gateway) -> Router {
     let mut registry = Registry::with_prefix("windlass");
     gateway.metrics().register(&mut registry);
     let pages = Arc::new(Pages { gateway, registry });
-    Router::new()
-        .route("/health", get(health))
-        .route("/metrics", get(metrics))
-        .with_state(pages)
+    Router::new().route("/health", get(health)).route("/metrics", get(metrics)).with_state(pages)
 }
 
 /// Anything that no route has.

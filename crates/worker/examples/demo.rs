@@ -141,8 +141,8 @@ fn toolchain_folder() -> Outcome<PathBuf> {
     found.ok_or_else(|| "name a folder with files: cargo xtask demo FOLDER".into())
 }
 
-/// Takes files round-robin from the subfolders, so that several groups have work whatever the
-/// folder looks like.
+/// Takes half of the files from the largest subfolder and the rest round-robin from the others: one
+/// busy user, and many who are not.
 fn files_under(folder: &Path, files_max: usize) -> Outcome<Vec<File>> {
     let mut by_group: BTreeMap<String, Vec<File>> = BTreeMap::new();
     let mut open = vec![folder.to_owned()];
@@ -168,7 +168,13 @@ fn files_under(folder: &Path, files_max: usize) -> Outcome<Vec<File>> {
             }
         }
     }
+    let largest =
+        by_group.iter().max_by_key(|(_, files)| files.len()).map(|(name, _)| name.clone());
     let mut files = Vec::new();
+    if let Some(group) = largest.and_then(|name| by_group.get_mut(&name)) {
+        files.extend(group.drain(group.len().saturating_sub(files_max / 2)..));
+    }
+    by_group.retain(|_, left| !left.is_empty());
     while files.len() < files_max && !by_group.is_empty() {
         by_group.retain(|_, left| {
             if files.len() < files_max {
@@ -180,8 +186,7 @@ fn files_under(folder: &Path, files_max: usize) -> Outcome<Vec<File>> {
     if files.is_empty() {
         return Err(format!("there are no files under {}", folder.display()).into());
     }
-    // The biggest group first: whoever submits first does not get everything.
-    files.sort_by(|a, b| a.group.cmp(&b.group));
+    // The busy one stands first in line, and does not get everything all the same.
     Ok(files)
 }
 

@@ -51,7 +51,6 @@ const SPAWN_JOBS: u32 = 1_000;
 
 /// What an observer is told, besides what goes to `tracing`.
 #[derive(Debug)]
-#[non_exhaustive]
 pub enum WorkerEvent<'a> {
     /// A stream is open.
     Connected {

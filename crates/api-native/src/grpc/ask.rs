@@ -221,7 +221,9 @@ pub(super) fn result(given: v1::Result) -> Asked<Command> {
 pub(super) fn configure_queue(given: v1::ConfigureQueueRequest) -> Command {
     Command::ConfigureQueue(ConfigureQueue {
         queue: queue_name(given.tenant, given.queue),
-        settings: given.settings.map_or(QueueSettings::DEFAULT, |settings| queue_settings(&settings)),
+        settings: given
+            .settings
+            .map_or(QueueSettings::DEFAULT, |settings| queue_settings(&settings)),
         seed_only: false,
     })
 }

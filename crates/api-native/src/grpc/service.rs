@@ -352,9 +352,7 @@ impl Windlass for Service {
     }
 }
 
-fn create_result(
-    answer: Result<Answer, windlass_gateway::request::Refused>,
-) -> v1::CreateResult {
+fn create_result(answer: Result<Answer, windlass_gateway::request::Refused>) -> v1::CreateResult {
     match answer {
         Ok(Answer::Created { key, existing }) => {
             v1::CreateResult { key: key.raw(), existing, refusal: None }

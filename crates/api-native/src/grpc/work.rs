@@ -40,7 +40,9 @@ pub(super) async fn open(
         .await
         .map_err(|_| ApiError::invalid("hello-missing", "no hello came on the work stream"))??;
     let Some(mut first) = first else {
-        return Err(ApiError::invalid("hello-missing", "the work stream ended without hello").into());
+        return Err(
+            ApiError::invalid("hello-missing", "the work stream ended without hello").into()
+        );
     };
     let hello = first.hello.take().ok_or_else(|| {
         ApiError::invalid("hello-missing", "the first message of a work stream must carry hello")
@@ -140,10 +142,7 @@ pub(super) struct WorkStream {
 impl Stream for WorkStream {
     type Item = Result<v1::ServerMessage, Status>;
 
-    fn poll_next(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Self::Item>> {
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if self.over {
             return Poll::Ready(None);
         }
@@ -151,8 +150,7 @@ impl Stream for WorkStream {
             let message = v1::ServerMessage { welcome: Some(welcome), ..Default::default() };
             return Poll::Ready(Some(Ok(message)));
         }
-        let next =
-            ready!(self.deliveries.poll_next(context, STREAM_JOBS_MAX, STREAM_BYTES_MAX));
+        let next = ready!(self.deliveries.poll_next(context, STREAM_JOBS_MAX, STREAM_BYTES_MAX));
         let message = match next {
             Some(Ok(delivery)) => self.message(delivery),
             Some(Err(error)) => Err(error),

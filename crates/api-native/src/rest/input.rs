@@ -5,9 +5,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use windlass_gateway::request::JobFilter;
-use windlass_record::command::{
-    Command, CreateJob, DocumentWrite, JobOptions, QueueName,
-};
+use windlass_record::command::{Command, CreateJob, DocumentWrite, JobOptions, QueueName};
 use windlass_record::policy::{
     CancelPolicy, DeadlineOutcome, Deadlines, Dialect, Exhausted, JobOrder, LimitSettings,
     PriorityRule, QueueSettings, RateWindow, RetryPolicy,

@@ -9,17 +9,15 @@ use windlass_gateway::request::Answer;
 use windlass_record::command::{CancelJob, Command, ResolveIncident, UpdateJob};
 use windlass_record::rejection::Rejection;
 
+use super::MISMATCH;
 use super::extract::{Asked, Body, KeyPath, Shown};
 use super::input::{
     Cancellation, Change, JobsQuery, NewJob, NewJobs, Resolution, StateName, retries,
 };
 use super::operation::{At, Operation};
-use super::output::{
-    BatchItem, BatchResults, CancelAnswer, Created, JobDetail, JobPage, Why,
-};
+use super::output::{BatchItem, BatchResults, CancelAnswer, Created, JobDetail, JobPage, Why};
 use super::problem::{Answered, Failure};
 use super::schema::{Key, MaybeName};
-use super::MISMATCH;
 
 /// The operations of this file.
 pub(super) fn operations() -> Vec<Operation> {
@@ -136,10 +134,7 @@ async fn list(
     Ok(Shown(JobPage { jobs: jobs.into_iter().map(JobDetail::from).collect(), next_cursor }))
 }
 
-async fn show(
-    State(gateway): State<Gateway>,
-    KeyPath(key): KeyPath,
-) -> Answered<Shown<JobDetail>> {
+async fn show(State(gateway): State<Gateway>, KeyPath(key): KeyPath) -> Answered<Shown<JobDetail>> {
     let view = gateway.job(key).await?.ok_or(Rejection::JobNotFound { key })?;
     Ok(Shown(JobDetail::from(*view)))
 }

@@ -38,11 +38,7 @@ pub(crate) struct At {
 
 impl Operation {
     /// An operation that may be unavailable, and says so.
-    pub(crate) fn new(
-        at: At,
-        summary: &'static str,
-        handler: MethodRouter<Gateway>,
-    ) -> Operation {
+    pub(crate) fn new(at: At, summary: &'static str, handler: MethodRouter<Gateway>) -> Operation {
         let At { method, path, id, tag } = at;
         Operation {
             method,
@@ -183,9 +179,9 @@ fn problem_words(status: u16) -> &'static str {
 
 /// The router of all operations, without the prefix.
 pub(crate) fn router(operations: Vec<Operation>) -> Router<Gateway> {
-    operations.into_iter().fold(Router::new(), |router, operation| {
-        router.route(operation.path, operation.handler)
-    })
+    operations
+        .into_iter()
+        .fold(Router::new(), |router, operation| router.route(operation.path, operation.handler))
 }
 
 /// The OpenAPI 3.1 document of all operations.

@@ -118,10 +118,7 @@ impl IntoResponse for Failure {
         let body = serde_json::to_vec(&self.0).expect("a problem is plain text and numbers");
         let mut response = (status, body).into_response();
         let headers = response.headers_mut();
-        headers.insert(
-            header::CONTENT_TYPE,
-            HeaderValue::from_static("application/problem+json"),
-        );
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         let later = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE];
         if later.contains(&status) {
             headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));

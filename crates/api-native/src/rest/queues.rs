@@ -4,9 +4,7 @@ use axum::extract::State;
 use axum::http::{Method, StatusCode};
 use axum::routing::{get, post, put};
 use windlass_gateway::Gateway;
-use windlass_record::command::{
-    Command, ConfigureLimit, ConfigureQueue, PauseQueue, QueueName,
-};
+use windlass_record::command::{Command, ConfigureLimit, ConfigureQueue, PauseQueue, QueueName};
 
 use super::extract::{Asked, Body, NamePath, Shown};
 use super::input::{NewLimit, NewQueueSettings, TenantQuery, tenant};

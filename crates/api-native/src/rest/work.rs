@@ -63,11 +63,7 @@ pub(super) fn operations() -> Vec<Operation> {
     ]
 }
 
-fn held(
-    at: At,
-    summary: &'static str,
-    handler: axum::routing::MethodRouter<Gateway>,
-) -> Operation {
+fn held(at: At, summary: &'static str, handler: axum::routing::MethodRouter<Gateway>) -> Operation {
     Operation::new(at, summary, handler)
         .path::<Key>("key", "The job.")
         .answer::<Held>(200, "The worker still holds the job.")
@@ -79,10 +75,8 @@ async fn activate(
     Body(asked): Body<Activation>,
 ) -> Answered<Shown<Activated>> {
     let tenant = tenant(asked.tenant);
-    let named = |queue: super::schema::Name| QueueName {
-        tenant: tenant.clone(),
-        queue: queue.0.into(),
-    };
+    let named =
+        |queue: super::schema::Name| QueueName { tenant: tenant.clone(), queue: queue.0.into() };
     let wanted = Wanted {
         queues: asked.queues.into_iter().map(named).collect(),
         worker: asked.worker.map(|worker| worker.0).unwrap_or_default().into(),

@@ -281,7 +281,10 @@ mod tests {
     fn retry_policies_are_read() {
         let policy = |text| retry_policy(text).unwrap().policy.unwrap();
         let Policy::Exponential(exponential) = policy("exponential:1s,3,5m") else { panic!() };
-        assert_eq!((exponential.delay_ms, exponential.base, exponential.cap_ms), (1_000, 3, 300_000));
+        assert_eq!(
+            (exponential.delay_ms, exponential.base, exponential.cap_ms),
+            (1_000, 3, 300_000)
+        );
         let Policy::Fixed(fixed) = policy("fixed:250ms") else { panic!() };
         assert_eq!(fixed.delay_ms, 250);
         for text in ["fixed", "never:1s", "fixed:1s,2", "exponential:1s,x", "linear:"] {

@@ -93,7 +93,10 @@ pub(crate) async fn run(online: &Online, args: ListArgs) -> Result<(), Failure> 
             ["key", "queue", "group", "state", "since", "attempt", "retries", "worker", "message"];
         let mut text = table(&head, &rows);
         if request.cursor != 0 {
-            text.push_str(&format!("\nthere are more: --cursor {}, or a larger --limit", request.cursor));
+            text.push_str(&format!(
+                "\nthere are more: --cursor {}, or a larger --limit",
+                request.cursor
+            ));
         }
         text
     })

@@ -61,5 +61,7 @@ async fn copy(online: &Online, job: v1::JobView, retries: Option<u32>) -> Result
     };
     let created = online.client.create_job(again).await?;
     let value = json!({ "key": created.key, "copied": true, "copy_of": job.key });
-    online.out.show(&value, || format!("job {} does the work of job {} again", created.key, job.key))
+    online
+        .out
+        .show(&value, || format!("job {} does the work of job {} again", created.key, job.key))
 }

@@ -44,7 +44,10 @@ pub(crate) enum Ended {
     /// Well, with this output.
     Output(Vec<u8>),
     /// By itself, but not well.
-    Failed { code: Option<i32>, words: String },
+    Failed {
+        code: Option<i32>,
+        words: String,
+    },
     /// The job should stop.
     Stopped,
     TimedOut(Duration),

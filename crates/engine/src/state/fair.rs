@@ -226,7 +226,15 @@ pub(crate) struct Lane {
 
 impl Default for Lane {
     fn default() -> Lane {
-        Lane { bay: NONE, group: NONE, queue_id: QueueId(NONE), class: Class::Usual, priority: 0, live: 0, queue: LaneQueue::default() }
+        Lane {
+            bay: NONE,
+            group: NONE,
+            queue_id: QueueId(NONE),
+            class: Class::Usual,
+            priority: 0,
+            live: 0,
+            queue: LaneQueue::default(),
+        }
     }
 }
 

@@ -65,7 +65,10 @@ impl Interner {
 
     /// Texts in use with their number and the count of their users.
     pub(crate) fn users(&self) -> impl Iterator<Item = (u32, u32)> {
-        (0..).zip(&self.texts).filter(|(_, (_, users))| *users > 0).map(|(n, (_, users))| (n, *users))
+        (0..)
+            .zip(&self.texts)
+            .filter(|(_, (_, users))| *users > 0)
+            .map(|(n, (_, users))| (n, *users))
     }
 
     fn make(&mut self, text: &str) -> u32 {

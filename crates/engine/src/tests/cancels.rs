@@ -14,11 +14,8 @@ use crate::Answer;
 use crate::lifecycle::JobState;
 use crate::verb::check::{Check, LEASE_MS, active_max, job_with};
 
-const POLICIES: [CancelPolicy; 3] = [
-    CancelPolicy::AtOnce,
-    CancelPolicy::Cooperative,
-    CancelPolicy::CooperativeCompletionCounts,
-];
+const POLICIES: [CancelPolicy; 3] =
+    [CancelPolicy::AtOnce, CancelPolicy::Cooperative, CancelPolicy::CooperativeCompletionCounts];
 
 #[test]
 fn in_every_state() {

@@ -9,13 +9,8 @@ use super::life::{DEADLINE_MS, bring};
 use crate::lifecycle::JobState;
 use crate::verb::check::{Check, LEASE_MS, job_with};
 
-const LIVE: [JobState; 5] = [
-    JobState::Scheduled,
-    JobState::Ready,
-    JobState::Active,
-    JobState::Backoff,
-    JobState::Incident,
-];
+const LIVE: [JobState; 5] =
+    [JobState::Scheduled, JobState::Ready, JobState::Active, JobState::Backoff, JobState::Incident];
 const KINDS: [DeadlineKind; 4] =
     [DeadlineKind::Lease, DeadlineKind::Waiting, DeadlineKind::Attempt, DeadlineKind::Total];
 const OUTCOMES: [DeadlineOutcome; 4] = [

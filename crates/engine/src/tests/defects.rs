@@ -95,7 +95,7 @@ fn d04_every_way_to_become_eligible_is_told() {
     let options = || JobOptions { concurrency_key: "k".into(), ..docspell() };
     let first = check.create(job_with("q", "a", options()));
     let queue = check.engine.state().queue_named(&queue_name("q")).expect("the queue exists");
-    let mut told = |check: &mut Check| {
+    let told = |check: &mut Check| {
         let mut served = Vec::new();
         check.engine.take_served(&mut served);
         served == [queue]
@@ -201,9 +201,8 @@ fn d09_counts_are_exact_and_nothing_vanishes() {
 #[test]
 fn d10_names_of_states_are_made_in_one_place() {
     let names: Vec<&str> = JobState::ALL.iter().map(|state| state.name()).collect();
-    let expected = [
-        "scheduled", "ready", "active", "backoff", "incident", "completed", "failed", "cancelled",
-    ];
+    let expected =
+        ["scheduled", "ready", "active", "backoff", "incident", "completed", "failed", "cancelled"];
     assert_eq!(names, expected);
 }
 

@@ -112,8 +112,10 @@ fn limits(state: &State, out: &mut Vec<String>) {
         for gate in [Gate::Concurrency, Gate::Rate] {
             for (queue, line) in limit.gate(gate).lines() {
                 for (what, entries) in [("awake", &line.awake), ("parked", &line.parked)] {
-                    let names: Vec<_> =
-                        entries.iter().map(|(stamp, bay)| (*stamp, bay_name(state, *bay))).collect();
+                    let names: Vec<_> = entries
+                        .iter()
+                        .map(|(stamp, bay)| (*stamp, bay_name(state, *bay)))
+                        .collect();
                     lines.push((gate, queue, what, names));
                 }
             }

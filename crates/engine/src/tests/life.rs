@@ -43,10 +43,9 @@ pub(super) fn bring(check: &mut Check, state: JobState, options: JobOptions) -> 
             check.give(Command::ReleaseJob(ReleaseJob { lease, delay_ms: HOUR_MS }))
         }
         JobState::Ready => check.give(Command::ReleaseJob(ReleaseJob { lease, delay_ms: 0 })),
-        JobState::Backoff => check.give(Command::FailJob(FailJob {
-            backoff_ms: Some(HOUR_MS),
-            ..failure(key)
-        })),
+        JobState::Backoff => {
+            check.give(Command::FailJob(FailJob { backoff_ms: Some(HOUR_MS), ..failure(key) }))
+        }
         JobState::Incident => {
             check.give(Command::FailJob(FailJob { retries: Some(0), ..failure(key) }))
         }
@@ -179,11 +178,13 @@ fn is_time(verb: Verb) -> bool {
 /// One cell of the table.
 fn cell(state: JobState, verb: Verb, dialect: Dialect, cancel: CancelPolicy) {
     let mut check = Check::new();
-    let options = JobOptions { dialect, cancel, deadlines: deadlines(verb), ..JobOptions::default() };
+    let options =
+        JobOptions { dialect, cancel, deadlines: deadlines(verb), ..JobOptions::default() };
     let key = bring(&mut check, state, options);
     let result = act(&mut check, key, verb);
     let after = state_of(&mut check, key);
-    let what = format!("{} {} ({dialect:?}) -> {result:?}, {}", verb.name(), state.name(), after.name());
+    let what =
+        format!("{} {} ({dialect:?}) -> {result:?}, {}", verb.name(), state.name(), after.name());
     let allowed = match transition(state, verb) {
         Transition::To(states) => Some(states),
         Transition::WithoutLease(states) if rights(dialect).results_without_lease => Some(states),

@@ -21,7 +21,8 @@ fn page() -> String {
                 .map(short)
                 .collect();
             if !verbs.is_empty() {
-                let _ = writeln!(out, "    {} --> {}: {}", from.name(), to.name(), verbs.join(", "));
+                let _ =
+                    writeln!(out, "    {} --> {}: {}", from.name(), to.name(), verbs.join(", "));
             }
         }
     }

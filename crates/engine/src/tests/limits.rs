@@ -156,11 +156,8 @@ fn a_group_keeps_its_turn_when_its_job_moves() {
             lease_ms: None,
         }))
         .expect("it lives");
-    let settings = QueueSettings {
-        order: JobOrder::Creation,
-        retries_first: true,
-        ..QueueSettings::DEFAULT
-    };
+    let settings =
+        QueueSettings { order: JobOrder::Creation, retries_first: true, ..QueueSettings::DEFAULT };
     check.configure("q", settings);
     assert_eq!(check.take_many(&["q"], 5), [first, second]);
 }

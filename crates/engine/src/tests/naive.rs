@@ -406,9 +406,8 @@ impl Naive {
         let it = &self.limits[limit];
         match gate {
             Gate::Active => {
-                let is_active = |job: &&NaiveJob| {
-                    job.place == Place::Active && job.keys.0 == Some(limit)
-                };
+                let is_active =
+                    |job: &&NaiveJob| job.place == Place::Active && job.keys.0 == Some(limit);
                 let active = self.jobs.iter().filter(is_active).count() as u32;
                 it.active_max.map_or(u32::MAX, |max| max.saturating_sub(active))
             }

@@ -120,7 +120,7 @@ fn a_position_costs_groups_and_not_jobs() {
     let jobs: u32 = if cfg!(debug_assertions) { 200_000 } else { 1_000_000 };
     for number in 0..jobs {
         // Every second job is of one big group.
-        let group = if number % 2 == 0 { 0 } else { number % 10_000 };
+        let group = if number % 2 == 0 { 0 } else { number / 2 % 10_000 };
         let create = job("q", &format!("group {group}"), (number % 3) as i32);
         engine.decide(&Command::CreateJob(create), context, &mut Nowhere).expect("good");
     }

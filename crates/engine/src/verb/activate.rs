@@ -105,9 +105,15 @@ mod tests {
 
     #[test]
     fn hands_out_what_fits() {
-        for (jobs_max, bytes_max, expected) in
-            [(9, u64::MAX, 4), (2, u64::MAX, 2), (0, 100, 0), (9, 10, 2), (9, 14, 2), (9, 15, 3), (9, 1, 1)]
-        {
+        for (jobs_max, bytes_max, expected) in [
+            (9, u64::MAX, 4),
+            (2, u64::MAX, 2),
+            (0, 100, 0),
+            (9, 10, 2),
+            (9, 14, 2),
+            (9, 15, 3),
+            (9, 1, 1),
+        ] {
             let mut check = Check::new();
             for _ in 0..4 {
                 let payload = Bytes::from([0; 5]);

@@ -124,7 +124,8 @@ mod tests {
         let aged = QueueSettings { aging_ms: 5, ..QueueSettings::DEFAULT };
         check.give(configure(aged, true)).expect("it is new");
         check.give(configure(QueueSettings::DEFAULT, true)).expect("it is there");
-        let settings = |check: &Check| check.engine.state().queue(windlass_record::id::QueueId(0)).settings;
+        let settings =
+            |check: &Check| check.engine.state().queue(windlass_record::id::QueueId(0)).settings;
         assert_eq!(settings(&check), aged);
         check.give(configure(QueueSettings::DEFAULT, false)).expect("it is there");
         assert_eq!(settings(&check), QueueSettings::DEFAULT);
@@ -171,13 +172,25 @@ mod tests {
         for (command, expected) in [
             (scheme(0, 0), "counting scheme is out of range"),
             (scheme(u32::MAX, 1), "counting scheme is out of range"),
-            (configure(QueueSettings { aging_ms: 1001, finished_ms: 0, ..QueueSettings::DEFAULT }, false), "1001 milliseconds of a duration is over the limit of 1000"),
-            (configure(QueueSettings { finished_ms: 0, ..QueueSettings::DEFAULT }, false), "the limit of 0 queues of a partition is reached: try again later"),
+            (
+                configure(
+                    QueueSettings { aging_ms: 1001, finished_ms: 0, ..QueueSettings::DEFAULT },
+                    false,
+                ),
+                "1001 milliseconds of a duration is over the limit of 1000",
+            ),
+            (
+                configure(QueueSettings { finished_ms: 0, ..QueueSettings::DEFAULT }, false),
+                "the limit of 0 queues of a partition is reached: try again later",
+            ),
             (limit("", active_max(1)), "limit key must not be empty"),
             (limit("k", rate(0, 5)), "rate is out of range"),
             (limit("k", rate(5, 0)), "rate window is out of range"),
             (limit("k", rate(11, 5)), "11 activations of a rate window is over the limit of 10"),
-            (limit("other", active_max(1)), "the limit of 1 limit keys of a partition is reached: try again later"),
+            (
+                limit("other", active_max(1)),
+                "the limit of 1 limit keys of a partition is reached: try again later",
+            ),
         ] {
             let said = check.give(command).expect_err(expected);
             assert_eq!(said.to_string(), expected);

@@ -105,8 +105,7 @@ fn check_options<S: Sink>(
     }
     let tenant = &*command.queue.tenant;
     let is_new = |key: &&&str| {
-        !key.is_empty()
-            && !step.state.limit_names.contains_key(&(tenant, **key) as &dyn PairName)
+        !key.is_empty() && !step.state.limit_names.contains_key(&(tenant, **key) as &dyn PairName)
     };
     // Two keys may be made by one job.
     match [&*options.concurrency_key, &*options.rate_key].iter().filter(is_new).count() {
@@ -202,21 +201,15 @@ mod tests {
     use crate::verb::check::{Check, active_max, job, job_with};
 
     fn unique(key: &str, hold_ms: u64) -> JobOptions {
-        JobOptions {
-            unique_key: key.into(),
-            unique_hold_ms: hold_ms,
-            ..JobOptions::default()
-        }
+        JobOptions { unique_key: key.into(), unique_hold_ms: hold_ms, ..JobOptions::default() }
     }
 
     #[test]
     fn is_ready_or_scheduled() {
         let mut check = Check::new();
-        for (due_in_ms, expected) in [
-            (None, JobState::Ready),
-            (Some(0), JobState::Ready),
-            (Some(1), JobState::Scheduled),
-        ] {
+        for (due_in_ms, expected) in
+            [(None, JobState::Ready), (Some(0), JobState::Ready), (Some(1), JobState::Scheduled)]
+        {
             let due_ms = due_in_ms.map(|due_in_ms| check.now_ms + due_in_ms);
             let key = check.create(CreateJob { due_ms, ..job("q", "a", 0) });
             assert_eq!(check.state_of(key), Some(expected), "{due_in_ms:?}");
@@ -273,8 +266,7 @@ mod tests {
 
     #[test]
     fn past_the_bound_the_oldest_request_is_forgotten() {
-        let mut check =
-            Check::with_bounds(Bounds { request_ids_max: 2, ..Bounds::default() });
+        let mut check = Check::with_bounds(Bounds { request_ids_max: 2, ..Bounds::default() });
         for id in ["1", "2", "3"] {
             assert!(!key_of(request(&mut check, "t", id)).1);
         }
@@ -307,21 +299,48 @@ mod tests {
         let tenant = |tenant: &str| QueueName { tenant: tenant.into(), queue: "q".into() };
         let rows: Vec<(CreateJob, &str)> = vec![
             (CreateJob { queue: tenant(""), ..plain() }, "tenant must not be empty"),
-            (CreateJob { queue: tenant("12345"), ..plain() }, "5 bytes of a name is over the limit of 4"),
+            (
+                CreateJob { queue: tenant("12345"), ..plain() },
+                "5 bytes of a name is over the limit of 4",
+            ),
             (CreateJob { queue: tenant("a\0"), ..plain() }, "tenant is out of range"),
             (CreateJob { job_type: long(), ..plain() }, "5 bytes of a name is over the limit of 4"),
             (CreateJob { group: long(), ..plain() }, "5 bytes of a name is over the limit of 4"),
-            (CreateJob { payload: Bytes::from([0; 5]), ..plain() }, "5 bytes of a payload is over the limit of 4"),
+            (
+                CreateJob { payload: Bytes::from([0; 5]), ..plain() },
+                "5 bytes of a payload is over the limit of 4",
+            ),
             (CreateJob { retries: -1, ..plain() }, "retries is out of range"),
             (CreateJob { due_ms: Some(u64::MAX), ..plain() }, "milliseconds of a duration"),
-            (with(JobOptions { headers: [0; 5].into(), ..default() }), "5 bytes of headers is over the limit of 4"),
-            (with(JobOptions { unique_key: long(), ..default() }), "5 bytes of a name is over the limit of 4"),
-            (with(JobOptions { request_id: long(), ..default() }), "5 bytes of a name is over the limit of 4"),
-            (with(JobOptions { concurrency_key: long(), ..default() }), "5 bytes of a name is over the limit of 4"),
-            (with(JobOptions { rate_key: long(), ..default() }), "5 bytes of a name is over the limit of 4"),
-            (with(JobOptions { unique_hold_ms: 1001, ..default() }), "1001 milliseconds of a duration is over the limit of 1000"),
+            (
+                with(JobOptions { headers: [0; 5].into(), ..default() }),
+                "5 bytes of headers is over the limit of 4",
+            ),
+            (
+                with(JobOptions { unique_key: long(), ..default() }),
+                "5 bytes of a name is over the limit of 4",
+            ),
+            (
+                with(JobOptions { request_id: long(), ..default() }),
+                "5 bytes of a name is over the limit of 4",
+            ),
+            (
+                with(JobOptions { concurrency_key: long(), ..default() }),
+                "5 bytes of a name is over the limit of 4",
+            ),
+            (
+                with(JobOptions { rate_key: long(), ..default() }),
+                "5 bytes of a name is over the limit of 4",
+            ),
+            (
+                with(JobOptions { unique_hold_ms: 1001, ..default() }),
+                "1001 milliseconds of a duration is over the limit of 1000",
+            ),
             (with(JobOptions { deadlines: soon(0), ..default() }), "deadline is out of range"),
-            (with(JobOptions { deadlines: soon(1001), ..default() }), "1001 milliseconds of a duration is over the limit of 1000"),
+            (
+                with(JobOptions { deadlines: soon(1001), ..default() }),
+                "1001 milliseconds of a duration is over the limit of 1000",
+            ),
         ];
         for (command, expected) in rows {
             let mut check = Check::with_bounds(bounds);
@@ -362,7 +381,12 @@ mod tests {
         // Keys that are there already are no new ones.
         check.create(CreateJob { job_type: "t1".into(), ..job_with("q", "a", keys("k2", "k1")) });
         refused(&mut check, job_with("q", "a", keys("k3", "")), Bound::LimitKeys, 2);
-        refused(&mut check, CreateJob { job_type: "t2".into(), ..job("q", "a", 0) }, Bound::JobTypes, 1);
+        refused(
+            &mut check,
+            CreateJob { job_type: "t2".into(), ..job("q", "a", 0) },
+            Bound::JobTypes,
+            1,
+        );
         check.create(CreateJob { job_type: "t1".into(), ..job("p", "a", 0) });
         refused(&mut check, job("r", "a", 0), Bound::LiveJobs, 3);
         let key = check.take("q").expect("one is ready");

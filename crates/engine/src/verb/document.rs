@@ -110,7 +110,9 @@ mod tests {
     #[test]
     fn compare_and_set() {
         let mut check = Check::new();
-        let rows: [(Option<u64>, Option<&str>, Result<u64, u64>); 9] = [
+        // The version that is expected, the new bytes, and the new version or the one it has.
+        type Row = (Option<u64>, Option<&'static str>, Result<u64, u64>);
+        let rows: [Row; 9] = [
             (Some(1), Some("a"), Err(0)),
             (Some(0), Some("a"), Ok(1)),
             (Some(0), Some("b"), Err(1)),

@@ -92,11 +92,8 @@ mod tests {
 
     #[test]
     fn long_lines_are_cut_between_characters_and_many_are_counted() {
-        let bounds = Bounds {
-            log_line_bytes_max: 4,
-            log_lines_per_attempt_max: 2,
-            ..Bounds::default()
-        };
+        let bounds =
+            Bounds { log_line_bytes_max: 4, log_lines_per_attempt_max: 2, ..Bounds::default() };
         let mut check = Check::with_bounds(bounds);
         let key = check.create(job("q", "a", 0));
         check.take("q");

@@ -76,9 +76,8 @@ mod tests {
     fn what_is_refused() {
         let mut check = Check::new();
         let key = check.create(job("q", "a", 0));
-        let update = |lease_ms, retries| {
-            Command::UpdateJob(UpdateJob { lease_ms, retries, ..nothing(key) })
-        };
+        let update =
+            |lease_ms, retries| Command::UpdateJob(UpdateJob { lease_ms, retries, ..nothing(key) });
         let out_of_range = |field| Err(Rejection::OutOfRange { field });
         assert_eq!(check.give(update(None, Some(-1))), out_of_range("retries"));
         assert_eq!(check.give(update(Some(0), None)), out_of_range("lease"));

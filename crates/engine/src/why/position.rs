@@ -58,7 +58,8 @@ impl State {
         match self.queue(group.queue).settings.priority {
             PriorityRule::Strict => others.first + others.higher + others.before,
             PriorityRule::Scheme { high, low } => {
-                let scheme = Scheme { high: u64::from(high), turns: u64::from(high) + u64::from(low) };
+                let scheme =
+                    Scheme { high: u64::from(high), turns: u64::from(high) + u64::from(low) };
                 let count = u64::from(group.scheme_count) + others.first;
                 others.first + scheme.turns_before(count, &others)
             }

@@ -14,10 +14,10 @@ use windlass_record::policy::{
 };
 
 /// How many kinds of events there are; `kind_of` fails to compile when there is one more.
-pub const KINDS: usize = 24;
+pub(crate) const KINDS: usize = 24;
 
 /// The number of an event's kind.
-pub fn kind_of(event: &Event<'_>) -> usize {
+pub(crate) fn kind_of(event: &Event<'_>) -> usize {
     match event {
         Event::PartitionOpened { .. } => 0,
         Event::LeasesMoved { .. } => 1,
@@ -48,8 +48,8 @@ pub fn kind_of(event: &Event<'_>) -> usize {
 
 /// Payloads in memory.
 #[derive(Default)]
-pub struct Shelf {
-    pub payloads: Vec<Vec<u8>>,
+pub(crate) struct Shelf {
+    pub(crate) payloads: Vec<Vec<u8>>,
 }
 
 impl Payloads for Shelf {
@@ -68,7 +68,7 @@ impl Payloads for Shelf {
 }
 
 /// Numbers and texts that events are made of, used again from the start when they run out.
-pub struct Source<'a> {
+pub(crate) struct Source<'a> {
     numbers: &'a [u64],
     texts: &'a [String],
     next_number: usize,
@@ -76,7 +76,7 @@ pub struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    pub fn new(numbers: &'a [u64], texts: &'a [String]) -> Source<'a> {
+    pub(crate) fn new(numbers: &'a [u64], texts: &'a [String]) -> Source<'a> {
         Source { numbers, texts, next_number: 0, next_text: 0 }
     }
 
@@ -94,7 +94,7 @@ impl<'a> Source<'a> {
     }
 
     fn flag(&mut self) -> bool {
-        self.u64() % 2 == 0
+        self.u64().is_multiple_of(2)
     }
 
     fn text(&mut self) -> &'a str {
@@ -233,7 +233,7 @@ impl<'a> Source<'a> {
     }
 
     /// An event of this kind.
-    pub fn event(&mut self, kind: usize, shelf: &mut Shelf) -> Event<'a> {
+    pub(crate) fn event(&mut self, kind: usize, shelf: &mut Shelf) -> Event<'a> {
         match kind {
             0 => Event::PartitionOpened { leases_to_ms: self.u64() },
             1 => Event::LeasesMoved { by_ms: self.u64() },
@@ -272,11 +272,7 @@ impl<'a> Source<'a> {
                 scheme_count: self.u32(),
                 worker: self.text(),
             }),
-            9 => Event::JobReturned {
-                key: self.key(),
-                turn: self.u64(),
-                scheme_count: self.u32(),
-            },
+            9 => Event::JobReturned { key: self.key(), turn: self.u64(), scheme_count: self.u32() },
             10 => Event::LeaseExtended { key: self.key(), deadline_ms: self.u64() },
             11 => Event::JobProgressed {
                 key: self.key(),
@@ -364,11 +360,9 @@ impl<'a> Source<'a> {
                 version: self.u64(),
                 bytes: shelf.keep(self.text().as_bytes()),
             },
-            23 => Event::DocumentDeleted {
-                tenant: self.text(),
-                kind: self.text(),
-                id: self.text(),
-            },
+            23 => {
+                Event::DocumentDeleted { tenant: self.text(), kind: self.text(), id: self.text() }
+            }
             _ => unreachable!("there are {KINDS} kinds"),
         }
     }

@@ -1,8 +1,6 @@
 //! What the tests of this folder share: a server on a free port with a directory of its own, a
 //! gRPC client, and an HTTP client of forty lines.
 
-
-
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -15,15 +13,15 @@ use windlass_server::{Config, ServerHandle, start};
 use windlass_worker::v1;
 use windlass_worker::v1::windlass_client::WindlassClient;
 
-pub type Grpc = WindlassClient<Channel>;
+pub(crate) type Grpc = WindlassClient<Channel>;
 
 /// A server and its directory.
-pub struct Bench {
-    pub server: ServerHandle,
-    pub dir: TempDir,
+pub(crate) struct Bench {
+    pub(crate) server: ServerHandle,
+    pub(crate) dir: TempDir,
 }
 
-pub fn config(dir: &TempDir) -> Config {
+pub(crate) fn config(dir: &TempDir) -> Config {
     Config {
         data_dir: dir.path().join("data"),
         listen: "127.0.0.1:0".parse().unwrap(),
@@ -35,30 +33,30 @@ pub fn config(dir: &TempDir) -> Config {
 }
 
 impl Bench {
-    pub async fn start() -> Bench {
+    pub(crate) async fn start() -> Bench {
         Bench::with(|_| {}).await
     }
 
-    pub async fn with(change: impl FnOnce(&mut Config)) -> Bench {
+    pub(crate) async fn with(change: impl FnOnce(&mut Config)) -> Bench {
         let dir = TempDir::new().unwrap();
         let mut config = config(&dir);
         change(&mut config);
         Bench { server: start(config).await.unwrap(), dir }
     }
 
-    pub fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.server.address()
     }
 
-    pub async fn grpc(&self) -> Grpc {
+    pub(crate) async fn grpc(&self) -> Grpc {
         WindlassClient::connect(format!("http://{}", self.address())).await.unwrap()
     }
 
-    pub async fn http(&self, method: &str, path: &str, body: &str) -> Answer {
+    pub(crate) async fn http(&self, method: &str, path: &str, body: &str) -> Answer {
         http(self.address(), method, path, &[], body.as_bytes()).await
     }
 
-    pub async fn json(&self, method: &str, path: &str, body: &str) -> Value {
+    pub(crate) async fn json(&self, method: &str, path: &str, body: &str) -> Value {
         let answer = self.http(method, path, body).await;
         assert!(answer.status < 300, "{method} {path}: {answer:?}");
         answer.json()
@@ -67,25 +65,25 @@ impl Bench {
 
 /// An HTTP answer.
 #[derive(Debug)]
-pub struct Answer {
-    pub status: u16,
-    pub head: String,
-    pub body: Vec<u8>,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
 }
 
 impl Answer {
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         if self.body.is_empty() {
             return Value::Null;
         }
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8(self.body.clone()).unwrap()
     }
 
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.head.lines().find_map(|line| {
             let (key, value) = line.split_once(':')?;
             key.eq_ignore_ascii_case(name).then(|| value.trim())
@@ -94,7 +92,7 @@ impl Answer {
 }
 
 /// One request on a connection of its own.
-pub async fn http(
+pub(crate) async fn http(
     address: SocketAddr,
     method: &str,
     path: &str,
@@ -102,7 +100,8 @@ pub async fn http(
     body: &[u8],
 ) -> Answer {
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let mut request = format!("{method} {path} HTTP/1.1\r\nhost: windlass\r\nconnection: close\r\n");
+    let mut request =
+        format!("{method} {path} HTTP/1.1\r\nhost: windlass\r\nconnection: close\r\n");
     request.push_str(&format!("content-length: {}\r\n", body.len()));
     if !headers.iter().any(|(name, _)| *name == "content-type") && !body.is_empty() {
         request.push_str("content-type: application/json\r\n");
@@ -123,16 +122,16 @@ pub async fn http(
 }
 
 /// A job of a queue.
-pub fn job(queue: &str) -> v1::NewJob {
+pub(crate) fn job(queue: &str) -> v1::NewJob {
     v1::NewJob { queue: queue.to_owned(), ..v1::NewJob::default() }
 }
 
-pub async fn create(grpc: &mut Grpc, job: v1::NewJob) -> u64 {
+pub(crate) async fn create(grpc: &mut Grpc, job: v1::NewJob) -> u64 {
     let request = v1::CreateJobRequest { job: Some(job) };
     grpc.create_job(request).await.unwrap().into_inner().key
 }
 
-pub fn activation(queue: &str, jobs_max: u32) -> v1::ActivateJobsRequest {
+pub(crate) fn activation(queue: &str, jobs_max: u32) -> v1::ActivateJobsRequest {
     v1::ActivateJobsRequest {
         queues: vec![queue.to_owned()],
         worker: "w".to_owned(),
@@ -141,17 +140,17 @@ pub fn activation(queue: &str, jobs_max: u32) -> v1::ActivateJobsRequest {
     }
 }
 
-pub async fn take(grpc: &mut Grpc, queue: &str, jobs_max: u32) -> Vec<v1::Job> {
+pub(crate) async fn take(grpc: &mut Grpc, queue: &str, jobs_max: u32) -> Vec<v1::Job> {
     grpc.activate_jobs(activation(queue, jobs_max)).await.unwrap().into_inner().jobs
 }
 
-pub async fn state(grpc: &mut Grpc, key: u64) -> v1::JobState {
+pub(crate) async fn state(grpc: &mut Grpc, key: u64) -> v1::JobState {
     grpc.get_job(v1::GetJobRequest { key }).await.unwrap().into_inner().state()
 }
 
 /// Longer than anything here takes; a test that waits this long has failed.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
-pub fn code(status: &tonic::Status) -> &str {
+pub(crate) fn code(status: &tonic::Status) -> &str {
     status.metadata().get("windlass-code").map_or("", |code| code.to_str().unwrap())
 }

@@ -14,7 +14,8 @@ async fn a_job_lives_from_create_to_complete() {
     let bench = Bench::start().await;
     let mut grpc = bench.grpc().await;
     let payload = r#"{ "to" : "ä" }"#.as_bytes().to_vec();
-    let key = create(&mut grpc, v1::NewJob { payload: payload.clone().into(), ..job("mail") }).await;
+    let key =
+        create(&mut grpc, v1::NewJob { payload: payload.clone().into(), ..job("mail") }).await;
     assert_eq!(state(&mut grpc, key).await, v1::JobState::Ready);
 
     let jobs = take(&mut grpc, "mail", 10).await;
@@ -80,7 +81,10 @@ async fn of_a_hundred_concurrent_creates_with_one_unique_key_one_wins() {
         match answer.unwrap() {
             Ok(created) => won.push(created.into_inner().key),
             Err(status) => {
-                assert_eq!((status.code(), code(&status)), (Code::AlreadyExists, "unique-key-held"));
+                assert_eq!(
+                    (status.code(), code(&status)),
+                    (Code::AlreadyExists, "unique-key-held")
+                );
                 let holder = status.metadata().get("windlass-holder").unwrap();
                 held.push(holder.to_str().unwrap().parse::<u64>().unwrap());
             }
@@ -164,8 +168,7 @@ async fn fail_error_release_and_incidents() {
     assert_eq!((view.retries, view.message.as_str()), (0, "once"));
 
     let taken = take(&mut grpc, "q", 1).await.remove(0);
-    let release =
-        v1::ReleaseJobRequest { key, activation: Some(taken.activation), delay_ms: 0 };
+    let release = v1::ReleaseJobRequest { key, activation: Some(taken.activation), delay_ms: 0 };
     grpc.release_job(release).await.unwrap();
 
     let taken = take(&mut grpc, "q", 1).await.remove(0);

@@ -17,11 +17,8 @@ async fn health_and_metrics() {
     let key = create(&mut grpc, job("q")).await;
     create(&mut grpc, job("q")).await;
     let taken = take(&mut grpc, "q", 1).await.remove(0);
-    let request = v1::CompleteJobRequest {
-        key,
-        activation: Some(taken.activation),
-        ..Default::default()
-    };
+    let request =
+        v1::CompleteJobRequest { key, activation: Some(taken.activation), ..Default::default() };
     grpc.complete_job(request.clone()).await.unwrap();
     grpc.complete_job(request).await.unwrap_err();
 
@@ -102,11 +99,7 @@ async fn other_addresses_are_refused_without_a_word() {
 async fn queues_of_the_configuration_are_seeded_once() {
     let seed = |aging_ms| ConfigureQueue {
         queue: QueueName { tenant: "default".into(), queue: "mail".into() },
-        settings: QueueSettings {
-            order: JobOrder::Creation,
-            aging_ms,
-            ..QueueSettings::DEFAULT
-        },
+        settings: QueueSettings { order: JobOrder::Creation, aging_ms, ..QueueSettings::DEFAULT },
         seed_only: true,
     };
     let bench = Bench::with(|config| config.queues = vec![seed(7)]).await;

@@ -239,10 +239,8 @@ async fn documents_have_versions() {
 async fn bytes_that_are_not_json_are_shown_in_base64() {
     let bench = Bench::start().await;
     let mut grpc = bench.grpc().await;
-    let new = windlass_worker::v1::NewJob {
-        payload: vec![0xff, 0x00].into(),
-        ..crate::common::job("q")
-    };
+    let new =
+        windlass_worker::v1::NewJob { payload: vec![0xff, 0x00].into(), ..crate::common::job("q") };
     let key = crate::common::create(&mut grpc, new).await;
     let job = bench.json("GET", &format!("{JOBS}/{key}"), "").await;
     assert_eq!((&job["payload"], &job["payload_base64"]), (&Value::Null, &json!("/wA=")));
@@ -310,7 +308,7 @@ async fn bad_input_is_a_problem_with_a_code_and_a_sentence() {
         ("GET", "/windlass/v1/nothing", "", 404, "no-such-path"),
         ("GET", "/windlass/v1", "", 404, "no-such-path"),
         ("DELETE", JOBS, "", 405, "method-not-allowed"),
-        ("GET", activate, "", 400, "key-invalid"),
+        ("GET", activate, "", 405, "method-not-allowed"),
         ("PUT", "/windlass/v1/queues/q", r#"{"aging":1}"#, 400, "json-mismatch"),
         ("PUT", "/windlass/v1/queues/q", r#"{"scheme":{"high":0,"low":0}}"#, 400, "out-of-range"),
     ];
@@ -324,6 +322,18 @@ async fn bad_input_is_a_problem_with_a_code_and_a_sentence() {
         assert_eq!(problem["status"], *status, "{shown}");
         assert!(!problem["detail"].as_str().unwrap().is_empty(), "{shown}");
     }
+}
+
+#[tokio::test]
+async fn a_wrong_method_is_told_the_right_ones() {
+    let bench = Bench::start().await;
+    let answer = bench.http("DELETE", "/windlass/v1/jobs", "").await;
+    assert_eq!(answer.status, 405);
+    let mut allowed: Vec<&str> = answer.header("allow").unwrap().split(',').collect();
+    allowed.sort_unstable();
+    assert_eq!(allowed, ["GET", "HEAD", "POST"]);
+    let detail = answer.json()["detail"].clone();
+    assert_eq!(detail, "/windlass/v1/jobs does not take DELETE");
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use windlass_record::event::{
     DeadlineKind, Event, IncidentKind, JobActivated, JobCreated, Outcome, ReadyCause,
 };
 use windlass_record::id::{JobKey, LimitId};
-use windlass_record::policy::{DeadlineOutcome, LimitSettings};
+use windlass_record::policy::{DeadlineOutcome, LimitSettings, QueueSettings};
 
 use super::coverage::Coverage;
 
@@ -34,6 +34,10 @@ pub struct Ledger {
     pub documents: BTreeMap<DocumentKey, (u64, Arc<[u8]>)>,
     /// All versions that a document ever had.
     pub versions: BTreeMap<DocumentKey, Vec<(u64, Arc<[u8]>)>>,
+    /// Queues that once kept fewer finished jobs than they do by default.
+    forgetful: BTreeSet<u32>,
+    /// The time of the newest record.
+    last_ms: u64,
     limits: BTreeMap<LimitId, LedgerLimit>,
     /// When a round with this time was on the monotonic clock, and in which life of the process.
     moments: BTreeMap<u64, (u64, u64)>,
@@ -85,6 +89,10 @@ pub struct LedgerEnd {
     pub payload: Arc<[u8]>,
     /// Its request id.
     pub request_id: String,
+    /// Its queue, by number.
+    pub queue: u32,
+    /// When it ended.
+    pub ended_ms: u64,
 }
 
 impl LedgerEnd {
@@ -116,6 +124,7 @@ impl Ledger {
         bytes: &Arc<[u8]>,
         coverage: &mut Coverage,
     ) -> Result<(), String> {
+        self.last_ms = now_ms;
         let object = |what: String| Err(format!("at {now_ms}: {what}: {event:?}"));
         match self.follow(now_ms, event, bytes) {
             Err(what) => object(what),
@@ -158,7 +167,8 @@ impl Ledger {
                 }
                 None
             }
-            Event::QueueCreated { queue, tenant, name, .. } => {
+            Event::QueueCreated { queue, tenant, name, settings } => {
+                self.note_settings(queue.0, settings);
                 let id = usize::try_from(queue.0).map_err(|error| error.to_string())?;
                 expect(id == self.queues.len(), "queue ids are not dense")?;
                 let twice = self.queues.iter().any(|(t, n, _)| t == tenant && n == name);
@@ -166,7 +176,11 @@ impl Ledger {
                 self.queues.push(((*tenant).to_owned(), (*name).to_owned(), false));
                 None
             }
-            Event::QueueConfigured { .. } | Event::RateFreed { .. } => None,
+            Event::QueueConfigured { queue, settings } => {
+                self.note_settings(queue.0, settings);
+                None
+            }
+            Event::RateFreed { .. } => None,
             Event::QueuePaused { queue, paused } => {
                 self.queue(queue.0)?.2 = *paused;
                 None
@@ -287,6 +301,7 @@ impl Ledger {
                 if let (Verb::TotalEnds, Some((after_ms, _))) = (verb, total) {
                     expect(job.created_ms + after_ms <= now_ms, "the total deadline is early")?;
                 }
+                let (queue, ended_ms) = (job.queue, now_ms);
                 let request_id = job.options.map_or(String::new(), |o| o.request_id.into());
                 let end = LedgerEnd {
                     outcome: *outcome,
@@ -294,6 +309,8 @@ impl Ledger {
                     activation: job.activation,
                     payload: job.payload,
                     request_id,
+                    queue,
+                    ended_ms,
                 };
                 let to = end.state();
                 self.ended.insert(*key, end);
@@ -454,9 +471,20 @@ impl Ledger {
         expect(queues.eq(self.queues.iter().cloned()), "the queues are others")
     }
 
-    /// Limits that jobs still use have no settings that hold them back for ever.
-    pub fn limit_ids(&self) -> impl Iterator<Item = LimitId> + '_ {
-        self.limits.keys().copied()
+    fn note_settings(&mut self, queue: u32, settings: &QueueSettings) {
+        let usual = QueueSettings::DEFAULT;
+        if settings.finished_max < usual.finished_max || settings.finished_ms < usual.finished_ms {
+            self.forgetful.insert(queue);
+        }
+    }
+
+    /// Whether a job at rest must still be found.
+    #[must_use]
+    pub fn remembers(&self, end: &LedgerEnd) -> bool {
+        let usual = QueueSettings::DEFAULT;
+        let few = usize::try_from(usual.finished_max).is_ok_and(|max| self.ended.len() < max);
+        let fresh = end.ended_ms.saturating_add(usual.finished_ms) > self.last_ms;
+        few && fresh && !self.forgetful.contains(&end.queue)
     }
 }
 

@@ -15,7 +15,7 @@ use windlass_log::{
     Position, ReadFrom,
 };
 use windlass_partition::Options;
-use windlass_partition::checkpoint::{Images, Order, Written};
+use windlass_partition::checkpoint::{Order, Written};
 use windlass_partition::clock::{ClockSource, EngineClock};
 use windlass_partition::core::{Action, Core, Delivery, Round};
 use windlass_partition::recover::{OpenError, Recovered, recover};
@@ -157,7 +157,7 @@ impl Machine {
             bounds,
             batch_bytes_max: 16 * 1024,
             payload_bytes_max: if eviction { 0 } else { 1 << 30 },
-            finished_max: 100,
+            finished_max: 100_000,
             ..Options::default()
         };
         Machine {
@@ -312,6 +312,8 @@ impl Machine {
             life.stage = Stage::Idle;
             life.lag_bytes = life.bytes_since;
             life.core.payloads.saved_through(written.number);
+        }
+        if life.refusing() {
             self.refuse_or_not(life);
         }
         for lane in [&mut life.first, &mut life.usual] {
@@ -330,7 +332,7 @@ impl Machine {
         Ok(())
     }
 
-    fn batch_done(&mut self, life: &mut Life) {
+    fn batch_done(&self, life: &mut Life) {
         let Some(done) = life.done.take() else { return };
         life.in_flight = false;
         life.position = done.position;
@@ -339,7 +341,7 @@ impl Machine {
         self.refuse_or_not(life);
     }
 
-    fn refuse_or_not(&mut self, life: &mut Life) {
+    fn refuse_or_not(&self, life: &mut Life) {
         let status = life.log.status();
         life.core.refusing = if status.reserve_low {
             Some(Rejection::Exhausted { bound: Bound::LogSpace, max: status.reserve_bytes })
@@ -359,27 +361,19 @@ impl Machine {
                     life.number += 1;
                     life.bytes_since = 0;
                     life.order_position = Some(life.position);
-                    let (lsn, now_ms) = (life.core.last_lsn(), life.core.now_ms());
-                    let mut images = Images::new(life.number, lsn, now_ms);
-                    life.core.engine.freeze(&mut images.sink(&mut life.core.payloads));
-                    life.core.images = Some(images);
+                    life.core.freeze(life.number);
                     life.stage = Stage::Collecting;
                 }
             }
             Stage::Collecting => {
-                let Some(mut images) = life.core.images.take() else { return };
                 let jobs_max = usize::try_from(self.random.in_range(1..12)).unwrap_or(1);
-                let mut sink = images.sink(&mut life.core.payloads);
-                let whole = life.core.engine.write_frozen(jobs_max, &mut sink);
-                drop(sink);
-                if whole {
-                    let checksum = life.core.engine.checksum();
-                    let position = life.order_position;
-                    life.stage = Stage::Waiting(Box::new(Order { images, position, checksum }));
-                } else {
-                    life.core.images = Some(images);
-                    life.stage = Stage::Collecting;
-                }
+                life.stage = match life.core.collect(jobs_max) {
+                    None => Stage::Collecting,
+                    Some((images, checksum)) => {
+                        let position = life.order_position;
+                        Stage::Waiting(Box::new(Order { images, position, checksum }))
+                    }
+                };
             }
             Stage::Waiting(order) if life.durable_lsn >= order.images.lsn => {
                 life.stage = Stage::Writing;

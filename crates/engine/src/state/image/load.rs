@@ -124,13 +124,21 @@ impl State {
                 BayPlace::Parked(gate) => {
                     let id = if gate == Gate::Concurrency { concurrency } else { rate };
                     if let Some(id) = id {
-                        self.limit_mut(id).gate_mut(gate).line(queue).parked.insert((stamp, number));
+                        self.limit_mut(id)
+                            .gate_mut(gate)
+                            .line(queue)
+                            .parked
+                            .insert((stamp, number));
                     }
                 }
                 BayPlace::Awake => {
                     for (id, gate) in [(concurrency, Gate::Concurrency), (rate, Gate::Rate)] {
                         if let Some(id) = id {
-                            self.limit_mut(id).gate_mut(gate).line(queue).awake.insert((stamp, number));
+                            self.limit_mut(id)
+                                .gate_mut(gate)
+                                .line(queue)
+                                .awake
+                                .insert((stamp, number));
                         }
                     }
                     self.load_awake(number);
