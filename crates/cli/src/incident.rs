@@ -59,6 +59,10 @@ async fn list(online: &Online, queue: String) -> Result<(), Failure> {
             break;
         }
     }
+    // A list shows heads; what an incident is about stands with its job.
+    for job in jobs.iter_mut().filter(|job| job.incident.is_none()) {
+        *job = online.client.job(job.key).await?;
+    }
     let entry = |job: &v1::JobView| json!({ "incident": job.incident.as_ref().map(incident_json), "job": job_json(job) });
     let value = json!({ "incidents": jobs.iter().map(entry).collect::<Vec<Value>>() });
     online.out.show(&value, || {

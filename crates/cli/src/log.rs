@@ -231,12 +231,13 @@ impl Printer<'_> {
     }
 }
 
-/// The events of a frame in the words of `windlass-record`.
+/// The events of a frame in the words of `windlass-record`. In front of them the partition writes how
+/// long after its batch's record time the frame was decided.
 fn events(payload: &[u8]) -> Vec<String> {
     let mut decoder = Decoder::new(payload);
-    match decoder.u8() {
-        Ok(VERSION) => {}
-        Ok(version) => {
+    match decoder.u8().and_then(|version| Ok((version, decoder.u64()?))) {
+        Ok((VERSION, _since_ms)) => {}
+        Ok((version, _)) => {
             return vec![format!("a frame of version {version}, newer than this program")];
         }
         Err(error) => return vec![error.to_string()],

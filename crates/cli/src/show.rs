@@ -159,10 +159,11 @@ pub(crate) fn job_text(job: &v1::JobView) -> String {
     if job.log_dropped > 0 {
         log.push_str(&format!("\n({} lines were dropped)", job.log_dropped));
     }
+    let time_ms = job.incident.as_ref().map_or(job.time_ms, |incident| incident.since_ms);
     fields(&[
         ("key", job.key.to_string()),
         ("state", state),
-        (when, moment(job.time_ms)),
+        (when, moment(time_ms)),
         ("queue", job.queue.clone()),
         ("type", if job.r#type == job.queue { String::new() } else { job.r#type.clone() }),
         ("group", job.group.clone()),

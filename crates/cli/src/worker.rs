@@ -117,7 +117,10 @@ pub(crate) async fn run(online: &Online, args: WorkerArgs) -> Result<(), Failure
     for queue in &args.types {
         builder = builder.queue(queue);
     }
-    let drained = builder.build()?.run_until(stop_asked(draining)).await?;
+    let ended = builder.build()?.run_until(stop_asked(draining)).await;
+    // Whatever the reason: nothing that we started goes on without us.
+    process::kill_all();
+    let drained = ended?;
     let metrics = drained.metrics;
     let value = json!({
         "completed": metrics.completed,

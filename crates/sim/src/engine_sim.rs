@@ -37,6 +37,7 @@ use clients::Clients;
 use coverage::Coverage;
 use machine::{Life, Machine, Stop};
 use plan::Plan;
+use windlass_checkpoint::MemoryCheckpoint;
 
 use crate::disk::Restart;
 use crate::random::Random;
@@ -100,6 +101,25 @@ pub fn count_operations(plan: &Plan) -> Result<u64, Failure> {
     }
 }
 
+/// What a run has left on its disks.
+#[derive(Debug)]
+pub struct Remains {
+    /// The segments of its log.
+    pub segments: Vec<Vec<u8>>,
+    /// The records in it.
+    pub records: Vec<Vec<u8>>,
+    /// The images of its newest checkpoint.
+    pub images: shadow::Images,
+    /// The store that holds them.
+    pub store: MemoryCheckpoint,
+}
+
+/// Runs a plan without its end and returns what is left.
+pub fn remains(plan: &Plan) -> Result<Remains, Failure> {
+    let mut sim = Sim::new(plan);
+    sim.leave().map_err(|what| Failure { seed: plan.seed, step: sim.step, what })
+}
+
 struct Sim {
     plan: Plan,
     machine: Machine,
@@ -128,6 +148,11 @@ impl Sim {
     }
 
     fn run(&mut self) -> Result<(), String> {
+        self.steps()?;
+        self.finish()
+    }
+
+    fn steps(&mut self) -> Result<(), String> {
         if let Some(point) = self.plan.crash_at {
             self.machine.disk.crash_at(point);
         }
@@ -140,7 +165,27 @@ impl Sim {
             let outcome = self.one_step();
             self.settle(outcome)?;
         }
-        self.finish()
+        Ok(())
+    }
+
+    fn leave(&mut self) -> Result<Remains, String> {
+        self.steps()?;
+        let mut life = self.life.take().ok_or("the partition is down in the end")?;
+        life.ask_checkpoint();
+        let drained = self.machine.drain(&mut life);
+        drained.map_err(|stop| format!("{stop:?}"))?;
+        let records = life.records().map_err(|error| error.to_string())?;
+        life.close();
+        let disk = &self.machine.disk;
+        let segments = disk
+            .paths()
+            .iter()
+            .filter(|path| path.to_string_lossy().contains("segment"))
+            .filter_map(|path| disk.content(path))
+            .collect();
+        let images = self.machine.store_disk.contents();
+        let store = MemoryCheckpoint::open(&self.machine.store_disk);
+        Ok(Remains { segments, records, images, store })
     }
 
     /// Clients do something, time passes, and each thread gets on a little, or not at all.

@@ -343,7 +343,9 @@ impl Worker {
                     flight.outbox.drain();
                     phase = Phase::Draining(Instant::now() + self.drain_timeout);
                 }
-                Event::LastJobLeft => phase = last_job_left(phase),
+                // It may have been told of an earlier moment.
+                Event::LastJobLeft if flight.is_empty() => phase = last_job_left(phase),
+                Event::LastJobLeft => {}
                 Event::StepOver => match self.next_step(phase, &mut put_back) {
                     Some(next) => phase = next,
                     None => return Ok(self.ended(put_back)),

@@ -1,5 +1,7 @@
 //! The worker against a server that a test plays by hand.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop here")]
+
 mod fake;
 
 use std::sync::Arc;
@@ -252,6 +254,29 @@ async fn a_drain_cancels_and_then_puts_back_what_does_not_end() {
     session.answer(2);
     let drained = ended.await.unwrap().unwrap();
     assert_eq!((drained.put_back, drained.unanswered), (1, 0));
+}
+
+#[tokio::test]
+async fn a_drain_waits_for_a_job_although_others_have_left_before() {
+    let (_fake, mut session, handle, ended) = begin(|worker| {
+        worker.handler(async |job: Job<u64>| -> Result<u64, Failure> {
+            tokio::time::sleep(Duration::from_millis(job.payload)).await;
+            Ok(job.payload)
+        })
+    })
+    .await;
+    session.message().await;
+    session.send_jobs([job(1, "1")]);
+    session.results(1).await;
+    session.answer(1);
+    session.send_jobs([job(2, "6000")]);
+    while handle.metrics().received < 2 {
+        tokio::task::yield_now().await;
+    }
+    handle.drain();
+    assert_eq!(completed(&session.results(1).await[0]), json!(6_000));
+    session.answer(2);
+    assert_eq!(ended.await.unwrap().unwrap().put_back, 0);
 }
 
 #[tokio::test]

@@ -52,7 +52,7 @@ pub(super) fn create(job: v1::NewJob) -> Asked<Command> {
         group: job.group.into_boxed_str(),
         priority: job.priority,
         retries: some_retries(job.retries)?.unwrap_or(RETRIES_DEFAULT),
-        due_ms: due_ms(job.due_ms, job.delay_ms),
+        due_ms: due_ms(job.due_ms, job.delay_ms)?,
         payload: shared(&job.payload),
         options: job.options.map(options).transpose()?.map(Box::new),
     }))

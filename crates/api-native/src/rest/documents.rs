@@ -9,7 +9,7 @@ use axum::routing::{delete, get, put};
 use serde_json::json;
 use serde_json::value::RawValue;
 use windlass_gateway::Gateway;
-use windlass_gateway::read::{DocumentFilter, DocumentName};
+use windlass_gateway::read::DocumentName;
 use windlass_gateway::request::Answer;
 use windlass_record::command::{Command, DocumentWrite, PutDocuments};
 
@@ -22,7 +22,6 @@ use super::output::{DocumentDetail, DocumentPage, DocumentVersion};
 use super::problem::{Answered, Failure};
 use super::schema::{MaybeName, Name};
 use crate::error::ApiError;
-use crate::limit::page;
 
 /// The operations of this file.
 pub(super) fn operations() -> Vec<Operation> {
@@ -65,8 +64,8 @@ pub(super) fn operations() -> Vec<Operation> {
             "Writes a document: any JSON value, kept byte for byte.",
             put(write),
         ))
-        .header("If-Match", if_match)
-        .header("If-None-Match", if_none_match)
+        .header("If-Match", if_match, "^\"[0-9]{1,19}\"$")
+        .header("If-None-Match", if_none_match, "^[*]$")
         .body::<Box<RawValue>>(true)
         .answer::<DocumentVersion>(200, "It is durable.")
         .problems(&[412, 429]),
@@ -75,7 +74,7 @@ pub(super) fn operations() -> Vec<Operation> {
             "Deletes a document.",
             delete(remove),
         ))
-        .header("If-Match", if_match)
+        .header("If-Match", if_match, "^\"[0-9]{1,19}\"$")
         .done("It is gone.")
         .problems(&[412, 429]),
     ]
@@ -86,12 +85,7 @@ async fn list(
     NamePath(kind): NamePath,
     Asked(query): Asked<DocumentsQuery>,
 ) -> Answered<Shown<DocumentPage>> {
-    let filter = DocumentFilter {
-        tenant: tenant(query.tenant),
-        kind: kind.into(),
-        after: query.after.map(|after| after.0.into()).unwrap_or_default(),
-        limit: page(query.limit.unwrap_or(0))?,
-    };
+    let filter = query.filter(kind)?;
     let found = gateway.documents(filter).await?;
     let last = found.documents.last().map(|(id, _)| String::from(&**id));
     let documents = found
@@ -107,7 +101,7 @@ async fn show(
     NamesPath(kind, id): NamesPath,
     Asked(query): Asked<TenantQuery>,
 ) -> Answered<Response> {
-    let name = DocumentName { tenant: tenant(query.tenant), kind: kind.into(), id: id.into() };
+    let name = DocumentName { tenant: tenant(query.tenant)?, kind: kind.into(), id: id.into() };
     let (version, value) = gateway.document(name).await?.ok_or_else(|| {
         ApiError::not_found("document-not-found", "no document has this kind and id")
     })?;
@@ -128,7 +122,7 @@ async fn write(
 ) -> Answered<Response> {
     serde_json::from_slice::<&RawValue>(&value).map_err(|error| Failure::json(&error))?;
     let write = DocumentWrite {
-        tenant: tenant(query.tenant),
+        tenant: tenant(query.tenant)?,
         kind: kind.into(),
         id: id.into(),
         expected_version: expected_version(&headers)?,
@@ -147,7 +141,7 @@ async fn remove(
     headers: HeaderMap,
 ) -> Answered<StatusCode> {
     let write = DocumentWrite {
-        tenant: tenant(query.tenant),
+        tenant: tenant(query.tenant)?,
         kind: kind.into(),
         id: id.into(),
         expected_version: expected_version(&headers)?,
@@ -172,17 +166,14 @@ fn tag(version: u64) -> HeaderValue {
 /// The version that the headers ask for: `If-Match: "3"`, or `If-None-Match: *` for "none yet".
 fn expected_version(headers: &HeaderMap) -> Answered<Option<u64>> {
     let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or("?"));
+    // As RFC 9110 has it, if-match counts first.
     match (text(header::IF_MATCH), text(header::IF_NONE_MATCH)) {
         (None, None) => Ok(None),
         (None, Some(tag)) if tag.trim() == "*" => Ok(Some(0)),
         (None, Some(_)) => Err(Failure::bad("if-none-match-invalid", "if-none-match must be *")),
-        (Some(tag), None) => version(tag).map(Some).ok_or_else(|| {
+        (Some(tag), _) => version(tag).map(Some).ok_or_else(|| {
             Failure::bad("if-match-invalid", "if-match must be one version, as in \"3\"")
         }),
-        (Some(_), Some(_)) => {
-            let detail = "if-match and if-none-match exclude each other";
-            Err(Failure::bad("if-match-invalid", detail))
-        }
     }
 }
 

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use windlass_record::id::JobKey;
 
 use super::problem::Failure;
-use super::schema::parse_key;
+use super::schema::{Object, parse_key};
 use crate::limit::MESSAGE_BYTES_MAX;
 
 /// A JSON body. An empty one is an empty object.
@@ -22,7 +22,9 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     async fn from_request(request: Request, state: &S) -> Result<Body<T>, Failure> {
         let Raw(bytes) = Raw::from_request(request, state).await?;
         let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
-        serde_json::from_slice(text).map(Body).map_err(|error| Failure::json(&error))
+        serde_json::from_slice(text)
+            .map(|Object(body)| Body(body))
+            .map_err(|error| Failure::json(&error))
     }
 }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
+use windlass_gateway::read::DocumentFilter;
 use windlass_gateway::request::JobFilter;
+use windlass_record::bound::{Bound, Bounds};
 use windlass_record::command::{Command, CreateJob, DocumentWrite, JobOptions, QueueName};
 use windlass_record::policy::{
     CancelPolicy, DeadlineOutcome, Deadlines, Dialect, Exhausted, JobOrder, LimitSettings,
@@ -13,7 +15,8 @@ use windlass_record::policy::{
 use windlass_record::rejection::Rejection;
 
 use super::schema::{
-    MaybeName, Millis, Name, Payload, Retries, Schema, SomeMillis, names, object, reference,
+    MaybeName, Millis, Name, Object, Payload, Retries, Schema, SomeMillis, Time, Whole, names,
+    object, reference,
 };
 use crate::error::ApiError;
 use crate::limit::{RETRIES_DEFAULT, TENANT_DEFAULT};
@@ -30,18 +33,18 @@ object! { in
         /// Whose turn it uses.
         group: Option<MaybeName>,
         /// Higher goes first; 0 when absent.
-        priority: Option<i32>,
+        priority: Option<Whole<i32>>,
         /// Retries after the first attempt; 3 when absent.
         retries: Option<Retries>,
         /// Not before this time, in milliseconds since 1970; counts more than delay_ms.
-        due_ms: Option<u64>,
+        due_ms: Option<Time>,
         /// Not before this long from now.
         delay_ms: Option<Millis>,
         /// Any JSON value, kept byte for byte.
         #[serde(default)]
         payload: Payload,
         /// What most jobs do not have.
-        options: Option<NewJobOptions>,
+        options: Option<Object<NewJobOptions>>,
     }
 }
 
@@ -62,17 +65,17 @@ object! { in
         /// The limit key that bounds activations per window.
         rate_key: Option<MaybeName>,
         /// What follows a failure; worker-given when absent.
-        retry: Option<RetryRule>,
+        retry: Option<Object<RetryRule>>,
         /// What happens when no retry is left; incident when absent.
         exhausted: Option<ExhaustedName>,
         /// What the end of a lease does; again when absent.
         lease_outcome: Option<OutcomeName>,
         /// How long the job may stand ready without being taken.
-        waiting: Option<NewDeadline>,
+        waiting: Option<Object<NewDeadline>>,
         /// How long an attempt may take from its first start.
-        attempt: Option<NewDeadline>,
+        attempt: Option<Object<NewDeadline>>,
         /// How long the job may take in all.
-        total: Option<NewDeadline>,
+        total: Option<Object<NewDeadline>>,
         /// How a cancel treats a job in work; at-once when absent.
         cancel: Option<CancelName>,
     }
@@ -145,40 +148,40 @@ pub(crate) enum RetryRule {
     WorkerGiven {},
     /// Always the same delay.
     Fixed {
-        delay_ms: u64,
+        delay_ms: Whole<u64>,
         #[serde(default)]
-        jitter_ms: u64,
+        jitter_ms: Whole<u64>,
     },
     /// `delay * scale * n` before the n-th retry.
     Linear {
-        delay_ms: u64,
-        scale: u32,
+        delay_ms: Whole<u64>,
+        scale: Whole<u32>,
         #[serde(default)]
-        cap_ms: u64,
+        cap_ms: Whole<u64>,
         #[serde(default)]
-        jitter_ms: u64,
+        jitter_ms: Whole<u64>,
     },
     /// `delay * base^(n-1)` before the n-th retry.
     Exponential {
-        delay_ms: u64,
-        base: u32,
+        delay_ms: Whole<u64>,
+        base: Whole<u32>,
         #[serde(default)]
-        cap_ms: u64,
+        cap_ms: Whole<u64>,
         #[serde(default)]
-        jitter_ms: u64,
+        jitter_ms: Whole<u64>,
         #[serde(default)]
         from_start: bool,
     },
     /// Failures without and with progress are counted apart.
     Attempts {
-        complete_successive_max: u32,
-        complete_total_max: u32,
-        partial_successive_max: u32,
-        partial_total_max: u32,
-        delay_ms: u64,
-        base: u32,
+        complete_successive_max: Whole<u32>,
+        complete_total_max: Whole<u32>,
+        partial_successive_max: Whole<u32>,
+        partial_total_max: Whole<u32>,
+        delay_ms: Whole<u64>,
+        base: Whole<u32>,
         #[serde(default)]
-        cap_ms: u64,
+        cap_ms: Whole<u64>,
     },
 }
 
@@ -238,7 +241,7 @@ object! { in
     /// Many jobs, each created for itself.
     NewJobs {
         /// The jobs.
-        jobs: Vec<NewJob>,
+        jobs: Vec<Object<NewJob>>,
     }
 }
 
@@ -248,7 +251,7 @@ object! { in
         /// The wall of security; default when absent.
         tenant: Option<MaybeName>,
         /// Where to look: the queue whose first group joined earliest is served first.
-        queues: Vec<Name>,
+        queues: QueueNames,
         /// Who asks; for people to read.
         worker: Option<MaybeName>,
         /// How long the worker may be silent; a minute when absent.
@@ -262,14 +265,25 @@ object! { in
     }
 }
 
+/// Queues to look in.
+#[derive(Debug, serde::Deserialize)]
+#[serde(transparent)]
+pub(crate) struct QueueNames(pub(crate) Vec<Name>);
+
+impl Schema for QueueNames {
+    fn schema() -> Value {
+        json!({ "type": "array", "items": Name::schema(), "minItems": 1 })
+    }
+}
+
 /// Jobs of one answer.
 #[derive(Clone, Copy, Debug, serde::Deserialize)]
 #[serde(transparent)]
-pub(crate) struct JobsMax(pub(crate) u32);
+pub(crate) struct JobsMax(pub(crate) Whole<u32>);
 
 impl Schema for JobsMax {
     fn schema() -> Value {
-        let max = windlass_record::bound::Bounds::default().activation_jobs_max;
+        let max = Bounds::default().activation_jobs_max;
         json!({ "type": "integer", "minimum": 1, "maximum": max })
     }
 }
@@ -278,12 +292,12 @@ object! { in
     /// The job is done.
     Completion {
         /// With the key, the token of the activation; must be given when the job was activated with one.
-        activation: Option<u32>,
+        activation: Option<Whole<u32>>,
         /// Any JSON value, kept byte for byte.
         #[serde(default)]
         result: Payload,
         /// Documents that change with it, all or nothing.
-        documents: Option<Vec<NewDocument>>,
+        documents: Option<Vec<Object<NewDocument>>>,
     }
 }
 
@@ -291,11 +305,11 @@ object! { in
     /// The attempt failed.
     JobFailure {
         /// With the key, the token of the activation.
-        activation: Option<u32>,
+        activation: Option<Whole<u32>>,
         /// What went wrong, for people.
         message: Option<String>,
         /// Retries that remain, when the worker decides.
-        retries: Option<i32>,
+        retries: Option<Whole<i32>>,
         /// How long to wait, when the worker decides.
         backoff_ms: Option<Millis>,
         /// Whether the attempt got something done.
@@ -309,7 +323,7 @@ object! { in
     /// A business error, which is not retried.
     JobError {
         /// With the key, the token of the activation.
-        activation: Option<u32>,
+        activation: Option<Whole<u32>>,
         /// What kind of error.
         code: Name,
         /// What went wrong, for people.
@@ -321,7 +335,7 @@ object! { in
     /// The worker puts the job back.
     PutBack {
         /// With the key, the token of the activation.
-        activation: Option<u32>,
+        activation: Option<Whole<u32>>,
         /// Not again before this long from now.
         delay_ms: Option<Millis>,
     }
@@ -331,7 +345,7 @@ object! { in
     /// The worker is still at it.
     Extension {
         /// With the key, the token of the activation.
-        activation: Option<u32>,
+        activation: Option<Whole<u32>>,
         /// The lease ends this long after now; a minute when absent.
         lease_ms: Option<SomeMillis>,
     }
@@ -341,13 +355,13 @@ object! { in
     /// How far the worker is.
     NewProgress {
         /// With the key, the token of the activation.
-        activation: Option<u32>,
+        activation: Option<Whole<u32>>,
         /// 0 to 100; larger is taken as 100.
-        percent: Option<u32>,
+        percent: Option<Whole<u32>>,
         /// What to show beside it; replaces the last one.
         note: Option<String>,
         /// Documents that change with it, all or nothing.
-        documents: Option<Vec<NewDocument>>,
+        documents: Option<Vec<Object<NewDocument>>>,
     }
 }
 
@@ -355,7 +369,7 @@ object! { in
     /// What the worker has to say.
     LogLines {
         /// With the key, the token of the activation.
-        activation: Option<u32>,
+        activation: Option<Whole<u32>>,
         /// In order.
         lines: Vec<String>,
     }
@@ -375,11 +389,11 @@ object! { in
     /// What changes of a job; what is absent stays.
     Change {
         /// When given, it must be the current activation.
-        activation: Option<u32>,
+        activation: Option<Whole<u32>>,
         /// Retries that remain. Does not make a waiting incident ready.
         retries: Option<Retries>,
         /// The new priority.
-        priority: Option<i32>,
+        priority: Option<Whole<i32>>,
         /// The lease ends this long after now.
         lease_ms: Option<SomeMillis>,
     }
@@ -397,7 +411,7 @@ object! { in
     /// The settings of a queue; what is absent gets its default.
     NewQueueSettings {
         /// Turns for the highest priority, then for the lowest; absent is strict priority.
-        scheme: Option<Scheme>,
+        scheme: Option<Object<Scheme>>,
         /// The order of jobs with equal priority.
         order: Option<OrderName>,
         /// Retries that are due go first in their group.
@@ -407,13 +421,13 @@ object! { in
         /// The queue takes only jobs whose type is its name.
         one_type: Option<bool>,
         /// Active jobs per concurrency key without settings of its own; 0 is no limit.
-        key_active_max: Option<u32>,
+        key_active_max: Option<Whole<u32>>,
         /// Activations per rate key without settings of its own.
-        key_rate: Option<Window>,
+        key_rate: Option<Object<Window>>,
         /// Finished jobs that are kept for look-ups; a thousand when absent.
-        finished_max: Option<u32>,
+        finished_max: Option<Whole<u32>>,
         /// How long they are kept; a day when absent.
-        finished_ms: Option<u64>,
+        finished_ms: Option<Millis>,
     }
 }
 
@@ -421,8 +435,8 @@ object! { in
 #[derive(Clone, Copy, Debug, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Scheme {
-    high: u32,
-    low: u32,
+    high: Whole<u32>,
+    low: Whole<u32>,
 }
 
 impl Schema for Scheme {
@@ -431,11 +445,16 @@ impl Schema for Scheme {
     }
 
     fn define(schemas: &mut Map<String, Value>) {
+        let some = json!({ "type": "integer", "minimum": 0, "maximum": 1_000_000 });
         let whole = json!({
             "type": "object",
             "description": "A counting scheme: turns for the highest priority, then for the lowest.",
-            "properties": { "high": u32::schema(), "low": u32::schema() },
+            "properties": { "high": some.clone(), "low": some },
             "required": ["high", "low"],
+            "anyOf": [
+                { "properties": { "high": { "minimum": 1 } } },
+                { "properties": { "low": { "minimum": 1 } } },
+            ],
             "additionalProperties": false,
         });
         schemas.insert("Scheme".to_owned(), whole);
@@ -446,8 +465,8 @@ impl Schema for Scheme {
 #[derive(Clone, Copy, Debug, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Window {
-    max: u32,
-    window_ms: u64,
+    max: Whole<u32>,
+    window_ms: Whole<u64>,
 }
 
 impl Schema for Window {
@@ -456,7 +475,7 @@ impl Schema for Window {
     }
 
     fn define(schemas: &mut Map<String, Value>) {
-        let bounds = windlass_record::bound::Bounds::default();
+        let bounds = Bounds::default();
         let max = bounds.rate_window_size_max;
         let whole = json!({
             "type": "object",
@@ -474,13 +493,13 @@ impl Schema for Window {
 
 impl From<Window> for RateWindow {
     fn from(window: Window) -> RateWindow {
-        RateWindow { max: window.max, window_ms: window.window_ms }
+        RateWindow { max: window.max.0, window_ms: window.window_ms.0 }
     }
 }
 
 impl From<RateWindow> for Window {
     fn from(rate: RateWindow) -> Window {
-        Window { max: rate.max, window_ms: rate.window_ms }
+        Window { max: Whole(rate.max), window_ms: Whole(rate.window_ms) }
     }
 }
 
@@ -488,9 +507,9 @@ object! { in
     /// The settings of a limit key; what is absent is no limit.
     NewLimit {
         /// Jobs of this key that may be active at once.
-        active_max: Option<u32>,
+        active_max: Option<Whole<u32>>,
         /// Activations of this key per window.
-        rate: Option<Window>,
+        rate: Option<Object<Window>>,
     }
 }
 
@@ -504,7 +523,7 @@ object! { in
         /// Which one.
         id: Name,
         /// The version it must have: 0 is "must not exist"; absent is "whatever it is".
-        expected_version: Option<u64>,
+        expected_version: Option<Whole<u64>>,
         /// The new value, any JSON, kept byte for byte; absent deletes.
         #[serde(default)]
         value: Payload,
@@ -516,11 +535,32 @@ object! { in
 type Made<T> = Result<T, ApiError>;
 
 /// The tenant, by default the default one.
-pub(crate) fn tenant(tenant: Option<MaybeName>) -> Box<str> {
-    match tenant {
-        Some(MaybeName(name)) if !name.is_empty() => name.into(),
-        Some(_) | None => TENANT_DEFAULT.into(),
+pub(crate) fn tenant(tenant: Option<MaybeName>) -> Made<Box<str>> {
+    let tenant = text("tenant", tenant)?;
+    Ok(if tenant.is_empty() { TENANT_DEFAULT.into() } else { tenant })
+}
+
+/// A name as the schema has it. The engine checks again; here a whole batch is refused, there one
+/// of its items.
+pub(crate) fn name(field: &'static str, Name(name): Name) -> Made<Box<str>> {
+    if name.is_empty() {
+        return Err(Rejection::NameEmpty { field }.into());
     }
+    text(field, Some(MaybeName(name)))
+}
+
+fn text(field: &'static str, name: Option<MaybeName>) -> Made<Box<str>> {
+    let MaybeName(name) = name.unwrap_or(MaybeName(String::new()));
+    let max = Bounds::default().name_bytes_max;
+    if name.len() > max {
+        let wide = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+        let (max, given) = (wide(max), wide(name.len()));
+        return Err(Rejection::TooLarge { bound: Bound::NameBytes, max, given }.into());
+    }
+    if name.contains('\0') {
+        return Err(Rejection::OutOfRange { field }.into());
+    }
+    Ok(name.into())
 }
 
 /// The text of a value, or nothing.
@@ -528,60 +568,60 @@ pub(crate) fn shared(Payload(value): Payload) -> Arc<[u8]> {
     value.map_or_else(Arc::default, |value| Arc::from(value.get().as_bytes()))
 }
 
-fn text(name: Option<MaybeName>) -> Box<str> {
-    name.map(|MaybeName(name)| name.into()).unwrap_or_default()
-}
-
 /// Retries as the engine counts them.
 pub(crate) fn retries(given: Option<Retries>) -> Made<Option<i32>> {
-    let number = given.map(|Retries(number)| i32::try_from(number)).transpose();
+    let number = given.map(|Retries(Whole(number))| i32::try_from(number)).transpose();
     number.map_err(|_| Rejection::OutOfRange { field: "retries" }.into())
 }
 
 impl NewJob {
     pub(crate) fn command(self) -> Made<Command> {
-        let delay_ms = self.delay_ms.map_or(0, |Millis(ms)| ms);
+        let delay_ms = self.delay_ms.map_or(0, |Millis(Whole(ms))| ms);
         Ok(Command::CreateJob(CreateJob {
-            queue: QueueName { tenant: tenant(self.tenant), queue: self.queue.0.into() },
-            job_type: text(self.r#type),
-            group: text(self.group),
-            priority: self.priority.unwrap_or_default(),
+            queue: QueueName { tenant: tenant(self.tenant)?, queue: name("queue", self.queue)? },
+            job_type: text("type", self.r#type)?,
+            group: text("group", self.group)?,
+            priority: self.priority.map_or(0, |Whole(priority)| priority),
             retries: retries(self.retries)?.unwrap_or(RETRIES_DEFAULT),
-            due_ms: crate::clock::due_ms(self.due_ms.unwrap_or(0), delay_ms),
+            due_ms: crate::clock::due_ms(self.due_ms.map_or(0, |Time(Whole(ms))| ms), delay_ms)?,
             payload: shared(self.payload),
-            options: self.options.map(|options| Box::new(options.options())),
+            options: self
+                .options
+                .map(|Object(options)| options.options())
+                .transpose()?
+                .map(Box::new),
         }))
     }
 }
 
 impl NewJobOptions {
-    fn options(self) -> JobOptions {
+    fn options(self) -> Made<JobOptions> {
         let Payload(headers) = self.headers;
         let headers = headers.map(|value: Box<RawValue>| value.get().as_bytes().into());
-        JobOptions {
+        Ok(JobOptions {
             headers: headers.unwrap_or_default(),
-            unique_key: text(self.unique_key),
-            unique_hold_ms: self.unique_hold_ms.map_or(0, |Millis(ms)| ms),
-            request_id: text(self.request_id),
-            concurrency_key: text(self.concurrency_key),
-            rate_key: text(self.rate_key),
-            retry: self.retry.map_or(RetryPolicy::WorkerGiven, RetryPolicy::from),
+            unique_key: text("unique key", self.unique_key)?,
+            unique_hold_ms: self.unique_hold_ms.map_or(0, |Millis(Whole(ms))| ms),
+            request_id: text("request id", self.request_id)?,
+            concurrency_key: text("concurrency key", self.concurrency_key)?,
+            rate_key: text("rate key", self.rate_key)?,
+            retry: self.retry.map_or(RetryPolicy::WorkerGiven, |Object(rule)| rule.into()),
             exhausted: self.exhausted.map_or(Exhausted::default(), Exhausted::from),
             deadlines: Deadlines {
                 lease: self.lease_outcome.map_or(DeadlineOutcome::default(), Into::into),
-                waiting: self.waiting.map(NewDeadline::pair),
-                attempt: self.attempt.map(NewDeadline::pair),
-                total: self.total.map(NewDeadline::pair),
+                waiting: self.waiting.map(|Object(deadline)| deadline.pair()),
+                attempt: self.attempt.map(|Object(deadline)| deadline.pair()),
+                total: self.total.map(|Object(deadline)| deadline.pair()),
             },
             cancel: self.cancel.map_or(CancelPolicy::default(), CancelPolicy::from),
             dialect: Dialect::Native,
-        }
+        })
     }
 }
 
 impl NewDeadline {
     fn pair(self) -> (u64, DeadlineOutcome) {
-        (self.after_ms.0, self.outcome.into())
+        (self.after_ms.0.0, self.outcome.into())
     }
 }
 
@@ -619,12 +659,23 @@ impl From<RetryRule> for RetryPolicy {
     fn from(rule: RetryRule) -> RetryPolicy {
         match rule {
             RetryRule::WorkerGiven {} => RetryPolicy::WorkerGiven,
-            RetryRule::Fixed { delay_ms, jitter_ms } => RetryPolicy::Fixed { delay_ms, jitter_ms },
-            RetryRule::Linear { delay_ms, scale, cap_ms, jitter_ms } => {
-                RetryPolicy::Linear { delay_ms, scale, cap_ms, jitter_ms }
+            RetryRule::Fixed { delay_ms, jitter_ms } => {
+                RetryPolicy::Fixed { delay_ms: delay_ms.0, jitter_ms: jitter_ms.0 }
             }
+            RetryRule::Linear { delay_ms, scale, cap_ms, jitter_ms } => RetryPolicy::Linear {
+                delay_ms: delay_ms.0,
+                scale: scale.0,
+                cap_ms: cap_ms.0,
+                jitter_ms: jitter_ms.0,
+            },
             RetryRule::Exponential { delay_ms, base, cap_ms, jitter_ms, from_start } => {
-                RetryPolicy::Exponential { delay_ms, base, cap_ms, jitter_ms, from_start }
+                RetryPolicy::Exponential {
+                    delay_ms: delay_ms.0,
+                    base: base.0,
+                    cap_ms: cap_ms.0,
+                    jitter_ms: jitter_ms.0,
+                    from_start,
+                }
             }
             RetryRule::Attempts {
                 complete_successive_max,
@@ -635,13 +686,13 @@ impl From<RetryRule> for RetryPolicy {
                 base,
                 cap_ms,
             } => RetryPolicy::Attempts {
-                complete_successive_max,
-                complete_total_max,
-                partial_successive_max,
-                partial_total_max,
-                delay_ms,
-                base,
-                cap_ms,
+                complete_successive_max: complete_successive_max.0,
+                complete_total_max: complete_total_max.0,
+                partial_successive_max: partial_successive_max.0,
+                partial_total_max: partial_total_max.0,
+                delay_ms: delay_ms.0,
+                base: base.0,
+                cap_ms: cap_ms.0,
             },
         }
     }
@@ -652,7 +703,7 @@ impl NewQueueSettings {
         let default = QueueSettings::DEFAULT;
         let priority = match self.scheme {
             None => PriorityRule::Strict,
-            Some(Scheme { high, low }) => PriorityRule::Scheme { high, low },
+            Some(Object(Scheme { high, low })) => PriorityRule::Scheme { high: high.0, low: low.0 },
         };
         QueueSettings {
             priority,
@@ -661,12 +712,12 @@ impl NewQueueSettings {
                 OrderName::Creation => JobOrder::Creation,
             }),
             retries_first: self.retries_first.unwrap_or(default.retries_first),
-            aging_ms: self.aging_ms.map_or(default.aging_ms, |Millis(ms)| ms),
+            aging_ms: self.aging_ms.map_or(default.aging_ms, |Millis(Whole(ms))| ms),
             one_type: self.one_type.unwrap_or(default.one_type),
-            key_active_max: self.key_active_max.unwrap_or(default.key_active_max),
-            key_rate: self.key_rate.map(RateWindow::from),
-            finished_max: self.finished_max.unwrap_or(default.finished_max),
-            finished_ms: self.finished_ms.unwrap_or(default.finished_ms),
+            key_active_max: self.key_active_max.map_or(default.key_active_max, |max| max.0),
+            key_rate: self.key_rate.map(|Object(rate)| rate.into()),
+            finished_max: self.finished_max.map_or(default.finished_max, |max| max.0),
+            finished_ms: self.finished_ms.map_or(default.finished_ms, |Millis(Whole(ms))| ms),
         }
     }
 }
@@ -675,33 +726,39 @@ impl Scheme {
     pub(crate) fn of(rule: PriorityRule) -> Option<Scheme> {
         match rule {
             PriorityRule::Strict => None,
-            PriorityRule::Scheme { high, low } => Some(Scheme { high, low }),
+            PriorityRule::Scheme { high, low } => {
+                Some(Scheme { high: Whole(high), low: Whole(low) })
+            }
         }
     }
 }
 
 impl NewLimit {
     pub(crate) fn settings(self) -> LimitSettings {
-        LimitSettings { active_max: self.active_max, rate: self.rate.map(RateWindow::from) }
-    }
-}
-
-impl NewDocument {
-    pub(crate) fn write(self) -> DocumentWrite {
-        let Payload(value) = self.value;
-        DocumentWrite {
-            tenant: tenant(self.tenant),
-            kind: self.kind.0.into(),
-            id: self.id.0.into(),
-            expected_version: self.expected_version,
-            bytes: value.map(|value| Arc::from(value.get().as_bytes())),
+        LimitSettings {
+            active_max: self.active_max.map(|max| max.0),
+            rate: self.rate.map(|Object(rate)| rate.into()),
         }
     }
 }
 
+impl NewDocument {
+    fn write(self) -> Made<DocumentWrite> {
+        let Payload(value) = self.value;
+        Ok(DocumentWrite {
+            tenant: tenant(self.tenant)?,
+            kind: name("kind", self.kind)?,
+            id: name("id", self.id)?,
+            expected_version: self.expected_version.map(|version| version.0),
+            bytes: value.map(|value| Arc::from(value.get().as_bytes())),
+        })
+    }
+}
+
 /// The documents of a result.
-pub(crate) fn writes(documents: Option<Vec<NewDocument>>) -> Vec<DocumentWrite> {
-    documents.unwrap_or_default().into_iter().map(NewDocument::write).collect()
+pub(crate) fn writes(documents: Option<Vec<Object<NewDocument>>>) -> Made<Vec<DocumentWrite>> {
+    let documents = documents.unwrap_or_default();
+    documents.into_iter().map(|Object(document)| document.write()).collect()
 }
 
 // ── queries ─────────────────────────────────────────────────────────────────────────────────────
@@ -720,11 +777,11 @@ pub(crate) struct JobsQuery {
 
 impl JobsQuery {
     pub(crate) fn filter(self) -> Made<JobFilter> {
-        let some = |name: Option<MaybeName>| Some(text(name)).filter(|name| !name.is_empty());
+        let some = |name: Box<str>| Some(name).filter(|name| !name.is_empty());
         Ok(JobFilter {
-            tenant: Some(tenant(self.tenant)),
-            queue: some(self.queue),
-            group: some(self.group),
+            tenant: Some(tenant(self.tenant)?),
+            queue: some(text("queue", self.queue)?),
+            group: some(text("group", self.group)?),
             state: self.state.map(StateName::name),
             cursor: self.cursor.unwrap_or(0),
             limit: crate::limit::page(self.limit.unwrap_or(0))?,
@@ -759,7 +816,18 @@ pub(crate) struct TenantQuery {
 #[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DocumentsQuery {
-    pub(crate) tenant: Option<MaybeName>,
-    pub(crate) after: Option<MaybeName>,
-    pub(crate) limit: Option<u32>,
+    tenant: Option<MaybeName>,
+    after: Option<MaybeName>,
+    limit: Option<u32>,
+}
+
+impl DocumentsQuery {
+    pub(crate) fn filter(self, kind: String) -> Made<DocumentFilter> {
+        Ok(DocumentFilter {
+            tenant: tenant(self.tenant)?,
+            kind: name("kind", Name(kind))?,
+            after: text("after", self.after)?,
+            limit: crate::limit::page(self.limit.unwrap_or(0))?,
+        })
+    }
 }

@@ -17,7 +17,7 @@ use super::input::{
 use super::operation::{At, Operation};
 use super::output::{BatchItem, BatchResults, CancelAnswer, Created, JobDetail, JobPage, Why};
 use super::problem::{Answered, Failure};
-use super::schema::{Key, MaybeName};
+use super::schema::{Key, MaybeName, Object};
 
 /// The operations of this file.
 pub(super) fn operations() -> Vec<Operation> {
@@ -111,7 +111,8 @@ async fn create_many(
     State(gateway): State<Gateway>,
     Body(NewJobs { jobs }): Body<NewJobs>,
 ) -> Answered<Shown<BatchResults>> {
-    let commands = jobs.into_iter().map(NewJob::command).collect::<Result<Vec<_>, _>>()?;
+    let commands =
+        jobs.into_iter().map(|Object(job)| job.command()).collect::<Result<Vec<_>, _>>()?;
     let answers = gateway.commands(commands).await?;
     let results = answers.into_iter().map(|answer| match answer {
         Ok(Answer::Created { key, existing }) => {
@@ -151,10 +152,10 @@ async fn change(
 ) -> Answered<StatusCode> {
     let command = Command::UpdateJob(UpdateJob {
         key,
-        activation: change.activation,
+        activation: change.activation.map(|number| number.0),
         retries: retries(change.retries)?,
-        priority: change.priority,
-        lease_ms: change.lease_ms.map(|lease| lease.0),
+        priority: change.priority.map(|priority| priority.0),
+        lease_ms: change.lease_ms.map(|lease| lease.0.0),
     });
     gateway.command(command).await?;
     Ok(StatusCode::NO_CONTENT)

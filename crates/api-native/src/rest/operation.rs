@@ -76,9 +76,10 @@ impl Operation {
         )
     }
 
-    /// A header.
-    pub(crate) fn header(mut self, name: &str, words: &str) -> Operation {
-        self.parameters.push(parameter("header", name, words, String::schema()));
+    /// A header of this pattern.
+    pub(crate) fn header(mut self, name: &str, words: &str, pattern: &str) -> Operation {
+        let schema = json!({ "type": "string", "pattern": pattern });
+        self.parameters.push(parameter("header", name, words, schema));
         self
     }
 

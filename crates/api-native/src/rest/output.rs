@@ -16,7 +16,7 @@ use super::input::{
     CancelName, ExhaustedName, OrderName, OutcomeName, RetryRule, Scheme, StateName, Window,
 };
 use super::problem::Problem;
-use super::schema::{Key, object};
+use super::schema::{Key, Whole, object};
 use crate::VERSION;
 use crate::words::{incident_kind, outcome};
 
@@ -538,12 +538,23 @@ impl From<RetryPolicy> for RetryRule {
     fn from(policy: RetryPolicy) -> RetryRule {
         match policy {
             RetryPolicy::WorkerGiven => RetryRule::WorkerGiven {},
-            RetryPolicy::Fixed { delay_ms, jitter_ms } => RetryRule::Fixed { delay_ms, jitter_ms },
-            RetryPolicy::Linear { delay_ms, scale, cap_ms, jitter_ms } => {
-                RetryRule::Linear { delay_ms, scale, cap_ms, jitter_ms }
+            RetryPolicy::Fixed { delay_ms, jitter_ms } => {
+                RetryRule::Fixed { delay_ms: Whole(delay_ms), jitter_ms: Whole(jitter_ms) }
             }
+            RetryPolicy::Linear { delay_ms, scale, cap_ms, jitter_ms } => RetryRule::Linear {
+                delay_ms: Whole(delay_ms),
+                scale: Whole(scale),
+                cap_ms: Whole(cap_ms),
+                jitter_ms: Whole(jitter_ms),
+            },
             RetryPolicy::Exponential { delay_ms, base, cap_ms, jitter_ms, from_start } => {
-                RetryRule::Exponential { delay_ms, base, cap_ms, jitter_ms, from_start }
+                RetryRule::Exponential {
+                    delay_ms: Whole(delay_ms),
+                    base: Whole(base),
+                    cap_ms: Whole(cap_ms),
+                    jitter_ms: Whole(jitter_ms),
+                    from_start,
+                }
             }
             RetryPolicy::Attempts {
                 complete_successive_max,
@@ -554,13 +565,13 @@ impl From<RetryPolicy> for RetryRule {
                 base,
                 cap_ms,
             } => RetryRule::Attempts {
-                complete_successive_max,
-                complete_total_max,
-                partial_successive_max,
-                partial_total_max,
-                delay_ms,
-                base,
-                cap_ms,
+                complete_successive_max: Whole(complete_successive_max),
+                complete_total_max: Whole(complete_total_max),
+                partial_successive_max: Whole(partial_successive_max),
+                partial_total_max: Whole(partial_total_max),
+                delay_ms: Whole(delay_ms),
+                base: Whole(base),
+                cap_ms: Whole(cap_ms),
             },
         }
     }

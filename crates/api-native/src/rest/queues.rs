@@ -71,7 +71,7 @@ async fn list(
     State(gateway): State<Gateway>,
     Asked(query): Asked<TenantQuery>,
 ) -> Answered<Shown<QueueList>> {
-    let queues = gateway.queues(Some(tenant(query.tenant))).await?;
+    let queues = gateway.queues(Some(tenant(query.tenant)?)).await?;
     Ok(Shown(QueueList { queues: queues.iter().map(QueueDetail::from).collect() }))
 }
 
@@ -81,7 +81,7 @@ async fn configure(
     Asked(query): Asked<TenantQuery>,
     Body(settings): Body<NewQueueSettings>,
 ) -> Answered<StatusCode> {
-    let queue = QueueName { tenant: tenant(query.tenant), queue: name.into() };
+    let queue = QueueName { tenant: tenant(query.tenant)?, queue: name.into() };
     let settings = settings.settings();
     let command = ConfigureQueue { queue, settings, seed_only: false };
     gateway.command(Command::ConfigureQueue(command)).await?;
@@ -93,7 +93,7 @@ async fn pause(
     NamePath(name): NamePath,
     Asked(query): Asked<TenantQuery>,
 ) -> Answered<StatusCode> {
-    let queue = QueueName { tenant: tenant(query.tenant), queue: name.into() };
+    let queue = QueueName { tenant: tenant(query.tenant)?, queue: name.into() };
     gateway.command(Command::PauseQueue(PauseQueue { queue, paused: true })).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -103,7 +103,7 @@ async fn resume(
     NamePath(name): NamePath,
     Asked(query): Asked<TenantQuery>,
 ) -> Answered<StatusCode> {
-    let queue = QueueName { tenant: tenant(query.tenant), queue: name.into() };
+    let queue = QueueName { tenant: tenant(query.tenant)?, queue: name.into() };
     gateway.command(Command::PauseQueue(PauseQueue { queue, paused: false })).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -115,7 +115,7 @@ async fn limit(
     Body(settings): Body<NewLimit>,
 ) -> Answered<StatusCode> {
     let command = ConfigureLimit {
-        tenant: tenant(query.tenant),
+        tenant: tenant(query.tenant)?,
         name: name.into(),
         settings: settings.settings(),
     };

@@ -7,6 +7,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use windlass_record::bound::Bounds;
 
+use crate::clock::DUE_MS_MAX;
+
 /// A type with a schema.
 pub(crate) trait Schema {
     /// Whether a request must carry a field of this type.
@@ -182,6 +184,97 @@ impl Schema for u64 {
     }
 }
 
+/// A whole number. JSON has only one kind of number: `3.0` is 3.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(transparent)]
+pub(crate) struct Whole<T>(pub(crate) T);
+
+impl<T: Schema> Schema for Whole<T> {
+    fn schema() -> Value {
+        T::schema()
+    }
+}
+
+impl<T: Default> Default for Whole<T> {
+    fn default() -> Whole<T> {
+        Whole(T::default())
+    }
+}
+
+impl<'de, T: TryFrom<i128>> serde::Deserialize<'de> for Whole<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Whole<T>, D::Error> {
+        struct Visitor;
+
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = i128;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a whole number in its range")
+            }
+
+            fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<i128, E> {
+                Ok(number.into())
+            }
+
+            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<i128, E> {
+                Ok(number.into())
+            }
+
+            fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<i128, E> {
+                let unexpected = serde::de::Unexpected::Float(number);
+                let whole =
+                    if number.fract() == 0.0 { format!("{number:.0}") } else { String::new() };
+                whole.parse().map_err(|_| E::invalid_value(unexpected, &self))
+            }
+        }
+
+        let number = from.deserialize_any(Visitor)?;
+        T::try_from(number)
+            .map(Whole)
+            .map_err(|_| serde::de::Error::custom(format!("{number} is out of range")))
+    }
+}
+
+/// An object that must be written as one: serde would also take its fields as an array.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+#[serde(transparent)]
+pub(crate) struct Object<T>(pub(crate) T);
+
+impl<'de, T: serde::Deserialize<'de>> serde::Deserialize<'de> for Object<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Object<T>, D::Error> {
+        struct Visitor<T>(std::marker::PhantomData<T>);
+
+        impl<'de, T: serde::Deserialize<'de>> serde::de::Visitor<'de> for Visitor<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: serde::de::MapAccess<'de>>(
+                self,
+                map: A,
+            ) -> Result<Object<T>, A::Error> {
+                T::deserialize(serde::de::value::MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+
+        from.deserialize_map(Visitor(std::marker::PhantomData))
+    }
+}
+
+impl<T: Schema> Schema for Object<T> {
+    const REQUIRED: bool = T::REQUIRED;
+
+    fn schema() -> Value {
+        T::schema()
+    }
+
+    fn define(schemas: &mut Map<String, Value>) {
+        T::define(schemas);
+    }
+}
+
 /// Any JSON value, kept byte for byte.
 impl Schema for Box<RawValue> {
     fn schema() -> Value {
@@ -208,30 +301,46 @@ macro_rules! narrowed {
 narrowed! {
     /// A name that must be there: of a queue, a document, a limit.
     Name(String) =
-        json!({ "type": "string", "minLength": 1, "maxLength": Bounds::default().name_bytes_max })
+        name_schema(1)
 }
 
 narrowed! {
     /// A name that may be empty, which is "none".
     MaybeName(String) =
-        json!({ "type": "string", "maxLength": Bounds::default().name_bytes_max })
+        name_schema(0)
+}
+
+/// Bytes are what counts; a schema can only count characters.
+fn name_schema(length_min: usize) -> Value {
+    let length_max = Bounds::default().name_bytes_max;
+    json!({
+        "type": "string",
+        "minLength": length_min,
+        "maxLength": length_max,
+        "pattern": "^[^\\u0000]*$",
+    })
 }
 
 narrowed! {
     /// A span of time in milliseconds, which may be empty.
-    Millis(u64) =
+    Millis(Whole<u64>) =
         json!({ "type": "integer", "minimum": 0, "maximum": Bounds::default().duration_ms_max })
 }
 
 narrowed! {
     /// A span of time in milliseconds, at least one.
-    SomeMillis(u64) =
+    SomeMillis(Whole<u64>) =
         json!({ "type": "integer", "minimum": 1, "maximum": Bounds::default().duration_ms_max })
 }
 
 narrowed! {
+    /// A time in milliseconds since 1970.
+    Time(Whole<u64>) = json!({ "type": "integer", "minimum": 0, "maximum": DUE_MS_MAX })
+}
+
+narrowed! {
     /// How often to try again.
-    Retries(u32) = json!({ "type": "integer", "minimum": 0, "maximum": i32::MAX })
+    Retries(Whole<u32>) = json!({ "type": "integer", "minimum": 0, "maximum": i32::MAX })
 }
 
 /// Any JSON value, or nothing. `null` is a value.

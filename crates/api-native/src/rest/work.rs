@@ -19,7 +19,7 @@ use super::input::{
 use super::operation::{At, Operation};
 use super::output::{Activated, ActiveJob, Held};
 use super::problem::Answered;
-use super::schema::Key;
+use super::schema::{Key, Whole};
 use crate::limit::{LEASE_MS_DEFAULT, POLL_BYTES_MAX, WAIT_MS_MAX};
 
 /// The operations of this file.
@@ -74,24 +74,29 @@ async fn activate(
     State(gateway): State<Gateway>,
     Body(asked): Body<Activation>,
 ) -> Answered<Shown<Activated>> {
-    let tenant = tenant(asked.tenant);
+    let tenant = tenant(asked.tenant)?;
     let named =
         |queue: super::schema::Name| QueueName { tenant: tenant.clone(), queue: queue.0.into() };
     let wanted = Wanted {
-        queues: asked.queues.into_iter().map(named).collect(),
+        queues: asked.queues.0.into_iter().map(named).collect(),
         worker: asked.worker.map(|worker| worker.0).unwrap_or_default().into(),
-        lease_ms: asked.lease_ms.map_or(LEASE_MS_DEFAULT, |lease| lease.0),
+        lease_ms: asked.lease_ms.map_or(LEASE_MS_DEFAULT, |lease| lease.0.0),
         with_token: !asked.without_token.unwrap_or(false),
     };
     let jobs = gateway
         .poll(PollRequest {
             wanted,
-            jobs_max: asked.jobs_max.map_or(1, |max| max.0),
+            jobs_max: asked.jobs_max.map_or(1, |max| max.0.0),
             bytes_max: POLL_BYTES_MAX,
-            wait_ms: asked.wait_ms.map_or(0, |wait| wait.0).min(WAIT_MS_MAX),
+            wait_ms: asked.wait_ms.map_or(0, |wait| wait.0.0).min(WAIT_MS_MAX),
         })
         .await?;
     Ok(Shown(Activated { jobs: jobs.iter().map(ActiveJob::from).collect() }))
+}
+
+/// The number of the activation that a request names.
+fn token(activation: Option<Whole<u32>>) -> Option<u32> {
+    activation.map(|number| number.0)
 }
 
 async fn done(gateway: Gateway, command: Command) -> Answered<StatusCode> {
@@ -104,8 +109,8 @@ async fn complete(
     KeyPath(key): KeyPath,
     Body(asked): Body<Completion>,
 ) -> Answered<StatusCode> {
-    let lease = Lease { key, activation: asked.activation };
-    let (result, documents) = (shared(asked.result), writes(asked.documents));
+    let lease = Lease { key, activation: token(asked.activation) };
+    let (result, documents) = (shared(asked.result), writes(asked.documents)?);
     done(gateway, Command::CompleteJob(CompleteJob { lease, result, documents })).await
 }
 
@@ -115,10 +120,10 @@ async fn fail(
     Body(asked): Body<JobFailure>,
 ) -> Answered<StatusCode> {
     let command = Command::FailJob(FailJob {
-        lease: Lease { key, activation: asked.activation },
+        lease: Lease { key, activation: token(asked.activation) },
         message: asked.message.unwrap_or_default().into(),
-        retries: asked.retries,
-        backoff_ms: asked.backoff_ms.map(|backoff| backoff.0),
+        retries: asked.retries.map(|retries| retries.0),
+        backoff_ms: asked.backoff_ms.map(|backoff| backoff.0.0),
         progressed: asked.progressed.unwrap_or(false),
         permanent: asked.permanent.unwrap_or(false),
     });
@@ -131,7 +136,7 @@ async fn error(
     Body(asked): Body<JobError>,
 ) -> Answered<StatusCode> {
     let command = Command::ThrowError(ThrowError {
-        lease: Lease { key, activation: asked.activation },
+        lease: Lease { key, activation: token(asked.activation) },
         code: asked.code.0.into(),
         message: asked.message.unwrap_or_default().into(),
     });
@@ -143,8 +148,8 @@ async fn release(
     KeyPath(key): KeyPath,
     Body(asked): Body<PutBack>,
 ) -> Answered<StatusCode> {
-    let lease = Lease { key, activation: asked.activation };
-    let delay_ms = asked.delay_ms.map_or(0, |delay| delay.0);
+    let lease = Lease { key, activation: token(asked.activation) };
+    let delay_ms = asked.delay_ms.map_or(0, |delay| delay.0.0);
     done(gateway, Command::ReleaseJob(ReleaseJob { lease, delay_ms })).await
 }
 
@@ -160,8 +165,8 @@ async fn extend(
     KeyPath(key): KeyPath,
     Body(asked): Body<Extension>,
 ) -> Answered<Shown<Held>> {
-    let lease = Lease { key, activation: asked.activation };
-    let lease_ms = asked.lease_ms.map_or(LEASE_MS_DEFAULT, |lease| lease.0);
+    let lease = Lease { key, activation: token(asked.activation) };
+    let lease_ms = asked.lease_ms.map_or(LEASE_MS_DEFAULT, |lease| lease.0.0);
     still_held(gateway, Command::ExtendLease(ExtendLease { lease, lease_ms })).await
 }
 
@@ -171,10 +176,10 @@ async fn progress(
     Body(asked): Body<NewProgress>,
 ) -> Answered<Shown<Held>> {
     let command = Command::ReportProgress(ReportProgress {
-        lease: Lease { key, activation: asked.activation },
-        percent: u8::try_from(asked.percent.unwrap_or(0)).unwrap_or(u8::MAX),
+        lease: Lease { key, activation: token(asked.activation) },
+        percent: u8::try_from(asked.percent.map_or(0, |percent| percent.0)).unwrap_or(u8::MAX),
         note: asked.note.unwrap_or_default().into(),
-        documents: writes(asked.documents),
+        documents: writes(asked.documents)?,
     });
     still_held(gateway, command).await
 }
@@ -184,7 +189,7 @@ async fn append_log(
     KeyPath(key): KeyPath,
     Body(asked): Body<LogLines>,
 ) -> Answered<Shown<Held>> {
-    let lease = Lease { key, activation: asked.activation };
+    let lease = Lease { key, activation: token(asked.activation) };
     let lines = asked.lines.into_iter().map(String::into_boxed_str).collect();
     still_held(gateway, Command::AppendLog(AppendLog { lease, lines })).await
 }

@@ -4,6 +4,7 @@ use clap::Args;
 use serde_json::json;
 use windlass_worker::v1;
 
+use super::create::input;
 use crate::args::Online;
 use crate::failure::Failure;
 use crate::show::state;
@@ -16,6 +17,9 @@ pub(crate) struct RetryArgs {
     /// Retries that it has from now on
     #[arg(long, value_name = "N")]
     retries: Option<u32>,
+    /// For a job that has ended: the payload of its copy; - reads standard input, @FILE a file
+    #[arg(long, value_name = "PAYLOAD")]
+    payload: Option<String>,
 }
 
 pub(crate) async fn run(online: &Online, args: &RetryArgs) -> Result<(), Failure> {
@@ -28,7 +32,7 @@ pub(crate) async fn run(online: &Online, args: &RetryArgs) -> Result<(), Failure
             online.out.show(&value, || format!("job {key} is ready again"))
         }
         v1::JobState::Failed | v1::JobState::Cancelled | v1::JobState::Completed => {
-            copy(online, job, args.retries).await
+            copy(online, job, args).await
         }
         v1::JobState::Backoff | v1::JobState::Scheduled => {
             Err(Failure::new(format!("job {key} runs by itself at {}", moment(job.time_ms))))
@@ -41,22 +45,29 @@ pub(crate) async fn run(online: &Online, args: &RetryArgs) -> Result<(), Failure
     }
 }
 
-/// A job that has ended stays ended; a new one does its work. A unique key is taken along, so that
-/// two people who retry at once make one job.
-async fn copy(online: &Online, job: v1::JobView, retries: Option<u32>) -> Result<(), Failure> {
-    let mut options = job.options;
-    if let Some(options) = &mut options {
-        options.request_id.clear();
-    }
+/// A job that has ended stays ended; a new one does its work. The engine does not keep the payload of
+/// a job that has ended, nor its options: whoever copies one must bring the payload.
+async fn copy(online: &Online, job: v1::JobView, args: &RetryArgs) -> Result<(), Failure> {
+    let payload = match &args.payload {
+        Some(payload) => input(payload)?,
+        None if !job.payload.is_empty() => job.payload,
+        None => {
+            let message =
+                format!("job {} has ended, and the payload of ended jobs is not kept", job.key);
+            return Err(Failure::new(message).hint(
+                "give it with --payload, or use `windlass job create`, which has all options",
+            ));
+        }
+    };
     let again = v1::NewJob {
         tenant: job.tenant,
         queue: job.queue,
         r#type: job.r#type,
         group: job.group,
         priority: job.priority,
-        retries,
-        payload: job.payload,
-        options,
+        retries: args.retries,
+        payload,
+        options: job.options,
         ..v1::NewJob::default()
     };
     let created = online.client.create_job(again).await?;

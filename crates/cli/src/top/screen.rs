@@ -20,6 +20,8 @@ use crate::failure::Failure;
 const KEY_POLL: Duration = Duration::from_millis(200);
 /// Lines of the screen that are not rows.
 const HEAD_LINES: u16 = 2;
+/// Room for a count, such as 999,999.
+const COUNT_COLUMNS: usize = 7;
 
 enum Input {
     Quit,
@@ -181,7 +183,10 @@ impl Shown {
 
     fn draw_queues(&mut self, frame: &mut Frame<'_>, area: Rect) {
         let rows = self.snapshot.iter().flat_map(|snapshot| &snapshot.queues).map(Line::cells);
-        let widths = [Constraint::Min(16)].into_iter().chain([Constraint::Length(9); 10]);
+        let counts = Line::HEAD.iter().skip(1).map(|name| name.len().max(COUNT_COLUMNS));
+        let counts =
+            counts.map(|width| Constraint::Length(u16::try_from(width).unwrap_or(u16::MAX)));
+        let widths = [Constraint::Min(16)].into_iter().chain(counts);
         let table = Table::new(rows.map(Row::new), widths)
             .header(header(Line::HEAD))
             .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));

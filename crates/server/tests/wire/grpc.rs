@@ -431,7 +431,7 @@ async fn bad_input_is_refused_with_a_code_and_a_sentence() {
         (with(|job| job.group = "g".repeat(257)), "too-large"),
         (with(|job| job.retries = Some(u32::MAX)), "out-of-range"),
         (with(|job| job.delay_ms = u64::MAX), "too-large"),
-        (with(|job| job.due_ms = u64::MAX), "too-large"),
+        (with(|job| job.due_ms = u64::MAX), "out-of-range"),
         (options(|options| options.exhausted = 99), "unknown-enum-value"),
         (options(|options| options.cancel = -1), "unknown-enum-value"),
         (options(|options| options.lease_outcome = 4), "unknown-enum-value"),

@@ -34,6 +34,8 @@ pub struct Ledger {
     pub documents: BTreeMap<DocumentKey, (u64, Arc<[u8]>)>,
     /// All versions that a document ever had.
     pub versions: BTreeMap<DocumentKey, Vec<(u64, Arc<[u8]>)>>,
+    /// Hand-outs that nobody has seen and that were given back.
+    pub returning: BTreeSet<(JobKey, u32)>,
     /// Queues that once kept fewer finished jobs than they do by default.
     forgetful: BTreeSet<u32>,
     /// The time of the newest record.
@@ -294,7 +296,14 @@ impl Ledger {
                 Some((job.state, verb, job.state))
             }
             Event::JobEnded { key, outcome, message, .. } => {
-                let verb = ended_by(*outcome, message, bytes);
+                let returned = self
+                    .jobs
+                    .get(key)
+                    .is_some_and(|job| self.returning.contains(&(*key, job.activation)));
+                let verb = match ended_by(*outcome, message, bytes) {
+                    Verb::Release if returned => Verb::Return,
+                    verb => verb,
+                };
                 self.lease_over(*key, verb, now_ms)?;
                 let job = self.jobs.remove(key).ok_or("the job is not live")?;
                 let total = job.options.as_ref().and_then(|options| options.deadlines.total);

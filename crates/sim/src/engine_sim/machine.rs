@@ -322,6 +322,11 @@ impl Machine {
                     break;
                 }
                 let Some(request) = lane.pop_front() else { break };
+                if let Request::Return(unsent) = &request {
+                    let tokens = unsent.iter().map(|unsent| unsent.token);
+                    let tokens = tokens.map(|token| (token.key, token.activation));
+                    self.ledger.returning.extend(tokens);
+                }
                 life.core.handle(request);
             }
         }
@@ -609,6 +614,16 @@ impl Life {
     #[must_use]
     pub fn refusing(&self) -> bool {
         self.core.refusing.is_some()
+    }
+
+    /// The records of the log.
+    pub fn records(&self) -> Result<Vec<Vec<u8>>, LogError> {
+        let mut reader = self.log.read(&ReadFrom::lsn(self.log.status().first_lsn))?;
+        let mut records = Vec::new();
+        while let Some(entry) = reader.next_entry()? {
+            records.push(entry.payload.to_vec());
+        }
+        Ok(records)
     }
 
     /// Closes the log in good order.

@@ -1,0 +1,381 @@
+//! The binary from outside: a server of its own for each test, asked over the command line as people
+//! and scripts do.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop here")]
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_windlass");
+/// Long enough for a loaded machine; a test that waits this long has failed.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+struct Server {
+    process: Child,
+    address: String,
+    dir: TempDir,
+}
+
+impl Server {
+    fn start() -> Self {
+        Self::start_in(tempfile::tempdir().unwrap())
+    }
+
+    fn start_in(dir: TempDir) -> Self {
+        Self::start_at(dir, "127.0.0.1:0")
+    }
+
+    /// As after a crash: on the same data, at the same address.
+    fn kill_and_start_again(mut self) -> Self {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+        let dir = std::mem::replace(&mut self.dir, tempfile::tempdir().unwrap());
+        let listen = self.address.trim_start_matches("http://").to_owned();
+        Self::start_at(dir, &listen)
+    }
+
+    fn start_at(dir: TempDir, listen: &str) -> Self {
+        let ready = dir.path().join("ready");
+        let mut process = Command::new(PROGRAM)
+            .args(["serve", "--listen", listen, "--log-level", "warn", "--log-segment-mib"])
+            .args(["16", "--log-reserve-segments", "1", "--ready-file"])
+            .arg(&ready)
+            .arg("--data-dir")
+            .arg(dir.path().join("data"))
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let address = wait_for("the server", || {
+            assert_eq!(process.try_wait().unwrap(), None, "the server ended");
+            std::fs::read_to_string(&ready)
+                .ok()
+                .filter(|text| text.ends_with('\n') || !text.is_empty())
+        });
+        std::fs::remove_file(ready).unwrap();
+        let address = address.trim().trim_start_matches("http://");
+        Self { process, address: format!("http://{address}"), dir }
+    }
+
+    /// In good order.
+    fn stop(mut self) -> TempDir {
+        interrupt(&self.process);
+        assert!(self.process.wait().unwrap().success());
+        std::mem::replace(&mut self.dir, tempfile::tempdir().unwrap())
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(PROGRAM);
+        command.args(arguments).env("WINDLASS_SERVER", &self.address);
+        command
+    }
+
+    fn ask(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// What it prints with `--json`.
+    fn json(&self, arguments: &[&str]) -> Value {
+        let output = self.command(arguments).arg("--json").output().unwrap();
+        assert!(output.status.success(), "{arguments:?}: {output:?}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    }
+
+    fn create(&self, arguments: &[&str]) -> String {
+        let arguments: Vec<&str> = ["job", "create"].iter().chain(arguments).copied().collect();
+        self.json(&arguments)["key"].to_string()
+    }
+
+    fn worker(&self, options: &[&str], script: &str) -> Worker {
+        let mut command = self.command(&["worker", "--type", "mail", "--kill-after", "1s"]);
+        command.args(options).args(["--", "sh", "-c", script]);
+        Worker(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    /// Waits until the job is in this state, and shows it.
+    fn reached(&self, key: &str, state: &str) -> Value {
+        wait_for(state, || {
+            Some(self.json(&["job", "get", key])).filter(|job| job["state"] == state)
+        })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+struct Worker(Child);
+
+impl Worker {
+    /// Lets it drain.
+    fn stop(mut self) {
+        interrupt(&self.0);
+        assert!(self.0.wait().unwrap().success());
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn interrupt(process: &Child) {
+    let status = Command::new("kill").args(["-INT", &process.id().to_string()]).status();
+    assert!(status.unwrap().success());
+}
+
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(began.elapsed() < PATIENCE, "waited too long for {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn error(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn an_absent_server_is_an_exit_code_and_a_hint() {
+    let output =
+        Command::new(PROGRAM).args(["status", "--server", "http://127.0.0.1:1"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    assert!(error(&output).contains("start one with `windlass serve`"), "{}", error(&output));
+    let output = Command::new(PROGRAM)
+        .args(["--json", "status", "--server", "http://127.0.0.1:1"])
+        .output()
+        .unwrap();
+    let error: Value = serde_json::from_slice(&output.stderr).unwrap();
+    assert!(error["error"]["hint"].is_string());
+}
+
+#[test]
+fn jobs_are_created_seen_and_steered() {
+    let server = Server::start();
+    let key = server.create(&["mail", "{\"to\": 1}", "--group", "a", "--unique", "u"]);
+    let job = server.json(&["job", "get", &key]);
+    assert_eq!((&job["state"], &job["payload"]), (&json!("ready"), &json!({ "to": 1 })));
+
+    let again = server.ask(&["job", "create", "mail", "--unique", "u"]);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(error(&again).contains(&format!("job {key} holds it")), "{}", error(&again));
+    assert_eq!(server.ask(&["job", "get", "77"]).status.code(), Some(4));
+
+    let why = server.json(&["job", "why", &key]);
+    assert_eq!((&why["state"], &why["position"]), (&json!("ready"), &json!(0)));
+    server.json(&["job", "update", &key, "--priority", "-5", "--retries", "9"]);
+    let job = server.json(&["job", "get", &key]);
+    assert_eq!((&job["priority"], &job["retries"]), (&json!(-5), &json!(9)));
+
+    let mut lines = server
+        .command(&["job", "create", "mail", "--lines", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    lines.stdin.take().unwrap().write_all(b"1\n2\n\n3").unwrap();
+    let output = lines.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap().lines().count(), 3);
+    let listed = server.json(&["job", "list", "--queue", "mail"]);
+    assert_eq!(listed["jobs"].as_array().unwrap().len(), 4);
+
+    server.json(&["job", "cancel", &key, "--reason", "no more"]);
+    assert_eq!(server.json(&["job", "get", &key])["state"], "cancelled");
+    let payload_missing = server.ask(&["job", "retry", &key]);
+    assert!(error(&payload_missing).contains("not kept"), "{}", error(&payload_missing));
+    let copy = server.json(&["job", "retry", &key, "--payload", "{\"to\": 1}"]);
+    assert_eq!(copy["copied"], true);
+    assert_eq!(
+        server.json(&["job", "get", &copy["key"].to_string()])["payload"],
+        json!({ "to": 1 })
+    );
+
+    server.json(&["queue", "pause", "mail"]);
+    server.json(&["queue", "configure", "mail", "--scheme", "2,1"]);
+    let queue = server.json(&["queue", "list"])["queues"][0].clone();
+    assert_eq!((&queue["paused"], &queue["ready"]), (&json!(true), &json!(4)));
+    assert_eq!(queue["settings"]["scheme"], json!([2, 1]));
+    let top = server.json(&["top", "--snapshots", "1", "--queue", "mail"]);
+    assert_eq!(top["queues"][0]["ready"], 4);
+    assert_eq!(server.json(&["status"])["live_jobs"], 4);
+}
+
+#[test]
+fn documents_have_versions() {
+    let server = Server::start();
+    assert_eq!(server.json(&["document", "put", "cfg", "a", "{\"x\": 1}"])["version"], 1);
+    assert_eq!(server.json(&["document", "put", "cfg", "a", "2", "--expect", "1"])["version"], 2);
+    assert_eq!(
+        server.ask(&["document", "put", "cfg", "a", "3", "--expect", "1"]).status.code(),
+        Some(1)
+    );
+    assert_eq!(server.json(&["document", "get", "cfg", "a"])["value"], 2);
+    assert_eq!(server.json(&["document", "list", "cfg"])["documents"].as_array().unwrap().len(), 1);
+    server.json(&["document", "delete", "cfg", "a"]);
+    assert_eq!(server.ask(&["document", "get", "cfg", "a"]).status.code(), Some(4));
+}
+
+#[test]
+fn a_command_is_a_worker() {
+    let server = Server::start();
+    let script = "read -r n || true; echo \"$n for $WINDLASS_JOB_GROUP\" >&2
+        case $n in bad) exit 3;; words) echo plain words;; loud) yes;; *) echo \"{\\\"n\\\": $n}\";; esac";
+    let worker = server.worker(&["--output-max", "100000", "--permanent-codes", "7"], script);
+
+    let done = server.json(&["job", "create", "mail", "42", "--group", "g", "--wait"]);
+    assert_eq!((&done["result"], &done["log"]), (&json!({ "n": 42 }), &json!(["42 for g"])));
+    assert_eq!(server.json(&["job", "create", "mail", "words", "--wait"])["result"], "plain words");
+
+    let key = server.create(&["mail", "bad", "--retries", "0"]);
+    let job = server.reached(&key, "incident");
+    assert_eq!(job["message"], "exit code 3: bad for ");
+    let incidents = server.json(&["incident", "list"]);
+    assert_eq!(incidents["incidents"][0]["incident"]["kind"], "no-retries");
+    let waited = server.ask(&["job", "create", "mail", "bad", "--retries", "0", "--wait"]);
+    assert_eq!(waited.status.code(), Some(1));
+    server.json(&["incident", "resolve", &key, "--retries", "1"]);
+    server.reached(&key, "incident");
+
+    let key = server.create(&["mail", "loud"]);
+    let job = server.reached(&key, "incident");
+    assert_eq!(job["message"], "printed a result of more than 100000 bytes");
+    worker.stop();
+}
+
+#[test]
+fn a_job_that_should_stop_ends_with_everything_it_started() {
+    let server = Server::start();
+    let mark = server.dir.path().join("mark");
+    let script = format!(
+        "touch {mark}; (while touch {mark}; do sleep 0.05; done) & wait",
+        mark = mark.display()
+    );
+    let worker = server.worker(&["--lease", "600ms"], &script);
+    let key = server.create(&["mail", "--cooperative-cancel"]);
+    wait_for("the command", || mark.exists().then_some(()));
+    assert_eq!(server.json(&["job", "cancel", &key])["pending"], true);
+    server.reached(&key, "cancelled");
+    assert_stops(&mark);
+
+    let key = server.create(&["mail"]);
+    wait_for("the command", || mark.exists().then_some(()));
+    assert_eq!(server.json(&["job", "cancel", &key])["pending"], false);
+    assert_stops(&mark);
+    worker.stop();
+}
+
+#[test]
+fn a_drain_puts_back_what_does_not_end_in_time() {
+    let server = Server::start();
+    let mark = server.dir.path().join("mark");
+    let script = format!(
+        "read -r n || true; [ \"$n\" = quick ] && exit 0; while touch {}; do sleep 0.05; done",
+        mark.display()
+    );
+    let worker = server.worker(&["--drain-timeout", "200ms"], &script);
+    server.json(&["job", "create", "mail", "quick", "--wait"]);
+    let key = server.create(&["mail", "slow"]);
+    wait_for("the command", || mark.exists().then_some(()));
+    worker.stop();
+    let job = server.json(&["job", "get", &key]);
+    assert_eq!(
+        (&job["state"], &job["attempt"], &job["retries"]),
+        (&json!("ready"), &json!(1), &json!(3))
+    );
+    assert_stops(&mark);
+}
+
+#[test]
+fn a_worker_goes_on_over_a_crash_of_the_server() {
+    let server = Server::start();
+    let (began, go) = (server.dir.path().join("began"), server.dir.path().join("go"));
+    let script = format!(
+        "touch {}; until [ -e {} ]; do sleep 0.05; done; echo $WINDLASS_JOB_ACTIVATION",
+        began.display(),
+        go.display()
+    );
+    let worker = server.worker(&[], &script);
+    let key = server.create(&["mail"]);
+    wait_for("the command", || began.exists().then_some(()));
+    let server = server.kill_and_start_again();
+    assert_eq!(server.json(&["job", "get", &key])["state"], "active");
+    std::fs::write(go, "").unwrap();
+    // It was not given away: the first activation completed it.
+    assert_eq!(server.reached(&key, "completed")["result"], 1);
+    assert_eq!(server.json(&["job", "create", "mail", "--wait"])["state"], "completed");
+    worker.stop();
+}
+
+/// The file is removed and nobody makes it again.
+fn assert_stops(mark: &Path) {
+    wait_for("the end of the command", || {
+        let _ = std::fs::remove_file(mark);
+        std::thread::sleep(Duration::from_millis(300));
+        (!mark.exists()).then_some(())
+    });
+}
+
+#[test]
+fn a_backup_goes_on_where_the_server_stopped() {
+    let server = Server::start();
+    let key = server.create(&["mail", "\"kept\""]);
+    let dir = server.stop();
+    let data = dir.path().join("data");
+    let offline = |arguments: &[&str], data: &Path| {
+        let mut command = Command::new(PROGRAM);
+        command.args(arguments).arg("--data-dir").arg(data).arg("--json").output().unwrap()
+    };
+    let value = |output: Output| -> Value {
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+
+    let verified = value(offline(&["log", "verify"], &data));
+    assert_eq!((&verified["tail"], &verified["damage"]), (&json!("clean"), &Value::Null));
+    let inspected = offline(&["log", "inspect", "--job", &key], &data);
+    let text = String::from_utf8(inspected.stdout).unwrap();
+    assert!(text.contains("JobCreated"), "{text}");
+    assert_eq!(
+        value(offline(&["log", "repair", "--i-know-that-this-loses-data"], &data))["damage"],
+        Value::Null
+    );
+
+    let file = dir.path().join("backup");
+    let file = file.to_str().unwrap();
+    value(offline(&["backup", file], &data));
+    assert_eq!(offline(&["backup", file], &data).status.code(), Some(1), "never over another one");
+    value(offline(&["restore", "--check", file], &data));
+    assert_eq!(offline(&["restore", file], &data).status.code(), Some(1), "never over data");
+
+    let other = tempfile::tempdir().unwrap();
+    value(offline(&["restore", file], &other.path().join("data")));
+    let server = Server::start_in(other);
+    assert_eq!(server.json(&["job", "get", &key])["payload"], "kept");
+    assert!(server.create(&["mail"]) > key);
+
+    let mut bytes = std::fs::read(file).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(file, bytes).unwrap();
+    assert_eq!(offline(&["restore", "--check", file], &data).status.code(), Some(5));
+}
+
+#[test]
+fn bench_counts_every_job() {
+    let server = Server::start();
+    let measured = server.json(&["bench", "--jobs", "5000"]);
+    assert_eq!(measured["delivered_exactly"], true);
+}
