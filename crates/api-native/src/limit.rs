@@ -21,7 +21,7 @@ pub const STREAM_BYTES_MAX: usize = 1 << 20;
 /// How long a work stream may be open before its hello.
 pub const HELLO_WAIT_MAX: Duration = Duration::from_secs(10);
 
-/// The longest wait of a poll; a longer one is cut to it.
+/// The longest wait of a poll.
 pub const WAIT_MS_MAX: u64 = 10 * 60 * 1000;
 
 /// Items of one page of a list.

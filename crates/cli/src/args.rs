@@ -82,7 +82,7 @@ pub(crate) enum Command {
     /// Look into the log of a stopped server
     #[command(subcommand)]
     Log(crate::log::LogCommand),
-    /// Back up the data of a stopped server
+    /// Back up a running server, or the data of a stopped one
     Backup(crate::backup::BackupArgs),
     /// Make a data directory from a backup, or check a backup
     Restore(crate::restore::RestoreArgs),

@@ -41,7 +41,10 @@ fn main() -> ExitCode {
     let result = match line.command {
         Command::Serve(args) => serve::run(*args),
         Command::Log(command) => log::run(command, json),
-        Command::Backup(args) => backup::run(&args, json),
+        Command::Backup(args) if args.online() => {
+            on_runtime(globals, async |online| backup::run_online(online, &args).await)
+        }
+        Command::Backup(args) => backup::run_offline(&args, json),
         Command::Restore(args) => restore::run(&args, json),
         Command::Worker(args) => {
             on_runtime(globals, async |online| worker::run(online, args).await)

@@ -374,6 +374,25 @@ fn a_backup_goes_on_where_the_server_stopped() {
 }
 
 #[test]
+fn a_running_server_is_backed_up_and_goes_on() {
+    let server = Server::start();
+    let before = server.create(&["mail", "\"before\""]);
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("backup");
+    let summary = server.json(&["backup", file.to_str().unwrap()]);
+    assert!(summary["entries"].as_u64().unwrap() > 0, "{summary}");
+    let after = server.create(&["mail", "\"after\""]);
+
+    let restored = tempfile::tempdir().unwrap();
+    let mut restore = Command::new(PROGRAM);
+    restore.arg("restore").arg(&file).arg("--data-dir").arg(restored.path().join("data"));
+    assert!(restore.output().unwrap().status.success());
+    let server = Server::start_in(restored);
+    assert_eq!(server.json(&["job", "get", &before])["payload"], "before");
+    assert_eq!(server.ask(&["job", "get", &after]).status.code(), Some(4), "made later");
+}
+
+#[test]
 fn bench_counts_every_job() {
     let server = Server::start();
     let measured = server.json(&["bench", "--jobs", "5000"]);

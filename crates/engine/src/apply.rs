@@ -10,7 +10,7 @@ mod settings;
 use windlass_record::event::{
     DeadlineKind, Event, IncidentKind, JobActivated, JobCreated, Outcome, ReadyCause,
 };
-use windlass_record::id::{JobKey, Payload};
+use windlass_record::id::{JobKey, Payload, Token};
 use windlass_record::policy::JobOrder;
 
 use crate::lifecycle::JobState;
@@ -281,6 +281,13 @@ impl State {
         now_ms: u64,
     ) {
         self.bury(slot);
+        if outcome != Outcome::Completed
+            && let Some(worker) = self.worker_name(slot)
+        {
+            // Unless it was the worker itself who ended it, it should hear of it.
+            let token = Token { key: self.job(slot).key, activation: self.job(slot).activation };
+            self.effects.lost.push((token, worker.clone()));
+        }
         self.leave_unmarked(slot);
         let queue = self.queue_of(slot);
         let ended_group = self.group_name(slot).clone();

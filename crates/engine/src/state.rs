@@ -26,7 +26,7 @@ use rustc_hash::FxBuildHasher;
 use windlass_record::bound::Bounds;
 use windlass_record::command::QueueName;
 use windlass_record::event::{DeadlineKind, Outcome};
-use windlass_record::id::{JobKey, LimitId, PartitionId, Payload, QueueId};
+use windlass_record::id::{JobKey, LimitId, PartitionId, Payload, QueueId, Token};
 
 use self::document::{Document, DocumentName, Documents};
 use self::fair::{Bay, Group, Lane, Queue};
@@ -99,6 +99,8 @@ pub struct Effects {
     pub served: Vec<QueueId>,
     /// Jobs whose worker must learn that cancel was asked.
     pub cancels: Vec<JobKey>,
+    /// Leases that ended with their job, and whose they were.
+    pub lost: Vec<(Token, Text)>,
     /// Deadlines that asked for an alert.
     pub alerts: Vec<(JobKey, DeadlineKind)>,
 }

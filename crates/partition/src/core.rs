@@ -356,6 +356,7 @@ impl Core {
         }
         let alerts = std::mem::take(&mut effects.alerts);
         let cancels = std::mem::take(&mut effects.cancels);
+        let lost = std::mem::take(&mut effects.lost);
         let mut ended = std::mem::take(&mut effects.ended);
         for ended in ended.drain(..) {
             let total_max = self.options.finished_max;
@@ -367,6 +368,10 @@ impl Core {
         }
         for (key, deadline) in alerts {
             tracing::warn!(job = key.raw(), ?deadline, "a deadline passed");
+        }
+        for (token, worker) in lost {
+            let sinks = self.waiters.streams_of(&worker);
+            self.deliver(Action::Stop(sinks, token));
         }
         for key in cancels {
             let state = self.engine.state();

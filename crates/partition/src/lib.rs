@@ -29,4 +29,4 @@ mod why;
 pub use handle::{Handle, Overloaded};
 pub use options::{DURABILITY, Options};
 pub use recover::OpenError;
-pub use run::{Partition, PayloadLost, Recovery, StopReason};
+pub use run::{Checkpoints, Partition, PayloadLost, Recovery, StopReason};

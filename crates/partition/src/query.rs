@@ -5,6 +5,7 @@ use std::sync::Arc;
 use windlass_engine::Slot;
 use windlass_engine::lifecycle::JobState;
 use windlass_engine::state::document::DocumentName;
+use windlass_engine::state::job::Extra;
 use windlass_record::event::Outcome;
 use windlass_record::id::{JobKey, Payload};
 
@@ -104,6 +105,7 @@ impl Core {
         let state = self.engine.state();
         let job = state.job(slot);
         let queue = state.queue(state.queue_of(slot));
+        let incident = job.extra().and_then(|extra| extra.incident.as_ref());
         JobView {
             key: job.key,
             tenant: queue.tenant.clone(),
@@ -117,13 +119,15 @@ impl Core {
             attempt: job.attempt,
             activation: job.activation,
             created_ms: job.created_ms,
-            time_ms: job.due_ms,
+            time_ms: incident.map_or(job.due_ms, |incident| incident.since_ms),
             worker: state.worker_name(slot).cloned(),
             payload: Arc::default(),
             result: Arc::default(),
             message: job.extra().map(|extra| extra.message.clone()).unwrap_or_default(),
             cancel_asked: job.cancel_asked(),
-            extra: None,
+            extra: incident.map(|incident| {
+                Box::new(Extra { incident: Some(incident.clone()), ..Extra::default() })
+            }),
         }
     }
 

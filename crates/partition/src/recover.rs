@@ -270,6 +270,7 @@ fn replay(
             let effects = engine.effects();
             effects.alerts.clear();
             effects.cancels.clear();
+            effects.lost.clear();
             freed.append(&mut effects.freed);
             for ended in std::mem::take(&mut effects.ended) {
                 finished.push(engine.state(), ended, options.finished_max, &mut freed);

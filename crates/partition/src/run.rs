@@ -94,6 +94,29 @@ pub enum PayloadLost {
     },
 }
 
+/// The way to a partition's checkpoints; cheap to clone, and outlives it.
+#[derive(Clone)]
+pub struct Checkpoints {
+    control: Sender<Control>,
+    store: Arc<dyn Checkpoint>,
+}
+
+impl Checkpoints {
+    /// Writes a checkpoint of the state as it is now or a little later. Returns its lsn, or nothing
+    /// when the partition has stopped. Blocks until it is durable.
+    pub fn write_now(&self) -> Option<u64> {
+        let (done, wait) = bounded(1);
+        self.control.send(Control::Checkpoint(done)).ok()?;
+        wait.recv().ok()
+    }
+
+    /// The state of now as an unmoving view, for a backup while work goes on.
+    pub fn snapshot(&self) -> windlass_checkpoint::Result<Box<dyn View>> {
+        self.write_now();
+        self.store.snapshot()
+    }
+}
+
 enum Control {
     /// Write a checkpoint now and say which lsn it holds.
     Checkpoint(Sender<u64>),
@@ -204,18 +227,14 @@ impl Partition {
         self.recovery
     }
 
-    /// Writes a checkpoint of the state as it is now or a little later. Returns its lsn, or nothing
-    /// when the partition has stopped. Blocks until it is durable.
-    pub fn checkpoint_now(&self) -> Option<u64> {
-        let (done, wait) = bounded(1);
-        self.control.send(Control::Checkpoint(done)).ok()?;
-        wait.recv().ok()
+    /// The way to checkpoints and snapshots.
+    pub fn checkpoints(&self) -> Checkpoints {
+        Checkpoints { control: self.control.clone(), store: self.checkpoint.clone() }
     }
 
-    /// A checkpoint of now as an unmoving view, for a backup.
-    pub fn snapshot(&self) -> windlass_checkpoint::Result<Box<dyn View>> {
-        self.checkpoint_now();
-        self.checkpoint.snapshot()
+    /// See [`Checkpoints::write_now`].
+    pub fn checkpoint_now(&self) -> Option<u64> {
+        self.checkpoints().write_now()
     }
 
     /// Waits for the partition to stop, at most this long.

@@ -11,6 +11,7 @@
 //! Absent on purpose: authentication (until its issue brings it, the server listens on loopback
 //! unless told otherwise in words), and anything that a face should do.
 
+mod backup;
 pub mod data;
 pub mod error;
 pub mod listen;

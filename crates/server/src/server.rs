@@ -83,6 +83,7 @@ pub async fn start(config: Config) -> Result<ServerHandle, ServeError> {
     let address = listener.local_addr().map_err(failed)?;
     let (close, closing) = watch::channel(false);
     let router = pages::router(gateway.clone()).merge(windlass_api_native::router(&gateway));
+    let router = router.merge(crate::backup::router(partition.checkpoints()));
     let router = router.fallback(pages::not_found);
     let listening = tokio::spawn(listen::run(
         listener,

@@ -137,7 +137,7 @@ impl Sim {
     fn new(plan: &Plan) -> Sim {
         Sim {
             plan: plan.clone(),
-            machine: Machine::new(plan.seed, plan.features.eviction),
+            machine: Machine::new(plan),
             clients: Clients::new(plan),
             random: Random::new(plan.seed ^ 0x7369_6d00),
             life: None,

@@ -49,7 +49,11 @@ pub struct Target {
 /// All that read.
 pub const TARGETS: [Target; 4] = [
     Target { name: "log_reader", read: log_reader, corpus: |remains| remains.segments.clone() },
-    Target { name: "record_decoder", read: record_decoder, corpus: |remains| remains.records.clone() },
+    Target {
+        name: "record_decoder",
+        read: record_decoder,
+        corpus: |remains| remains.records.clone(),
+    },
     Target { name: "checkpoint_images", read: checkpoint_images, corpus: pack_images },
     Target { name: "backup_reader", read: backup_reader, corpus: back_up },
 ];
@@ -273,12 +277,7 @@ pub fn repeat(target: &Target, seed: u64, iteration: u64) -> Result<(), Finding>
     try_one(target, &corpus(target), seed, iteration)
 }
 
-fn try_one(
-    target: &Target,
-    corpus: &[Vec<u8>],
-    seed: u64,
-    iteration: u64,
-) -> Result<(), Finding> {
+fn try_one(target: &Target, corpus: &[Vec<u8>], seed: u64, iteration: u64) -> Result<(), Finding> {
     let mut random = Random::new(seed.wrapping_mul(0x1_0000_0001).wrapping_add(iteration));
     let input = mutate(&mut random, corpus);
     catch_unwind(AssertUnwindSafe(|| (target.read)(&input))).map_err(|panic| {

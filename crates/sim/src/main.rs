@@ -67,7 +67,8 @@ fn fuzz_wanted(words: &[String]) -> Result<FuzzWanted, String> {
 
 impl FuzzWanted {
     fn run(&self) -> Result<ExitCode, String> {
-        let chosen = |target: &&Target| self.target.as_deref().is_none_or(|name| name == target.name);
+        let chosen =
+            |target: &&Target| self.target.as_deref().is_none_or(|name| name == target.name);
         let targets: Vec<&Target> = TARGETS.iter().filter(chosen).collect();
         if targets.is_empty() {
             return Err("there is no such target".to_owned());

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use windlass_checkpoint::{Fault, MemoryCheckpoint, MemoryDisk};
+use windlass_checkpoint::{
+    Checkpoint, Entry, Fault, KeyRange, MemoryCheckpoint, MemoryDisk, Pairs, Stamp, View, Visit,
+};
 use windlass_log::MemoryLog;
 use windlass_partition::request::{
     Answer, Commands, HandedJob, Poll, Query, QueryAnswer, Refused, Request, WaiterId, Wanted,
@@ -48,12 +50,8 @@ fn give(partition: &Partition, command: Command) -> Result<Answer, Refused> {
 
 fn take(partition: &Partition, id: u64, jobs_max: u32, dies: bool) -> Vec<HandedJob> {
     let (tx, rx) = mpsc::channel();
-    let wanted = Wanted {
-        queues: vec![queue()],
-        worker: "w".into(),
-        lease_ms: 60_000,
-        with_token: true,
-    };
+    let wanted =
+        Wanted { queues: vec![queue()], worker: "w".into(), lease_ms: 60_000, with_token: true };
     let reply = Box::new(move |jobs: Result<Vec<HandedJob>, Refused>| {
         let jobs = jobs.unwrap();
         tx.send(jobs.clone()).unwrap();
@@ -91,17 +89,67 @@ fn a_poisoned_checkpoint_store_stops_the_partition() {
     assert!(matches!(reason, Some(StopReason::Checkpoint(_))), "{reason:?}");
 }
 
+/// A store on a disk that is full for ever.
+struct Full(MemoryCheckpoint, mpsc::Sender<()>);
+
+impl View for Full {
+    fn stamp(&self) -> Option<Stamp> {
+        self.0.stamp()
+    }
+
+    fn get(&self, key: &[u8]) -> windlass_checkpoint::Result<Option<Vec<u8>>> {
+        self.0.get(key)
+    }
+
+    fn scan_with(
+        &self,
+        range: &KeyRange,
+        visit: &mut Visit<'_>,
+    ) -> windlass_checkpoint::Result<()> {
+        self.0.scan_with(range, visit)
+    }
+
+    fn scan(&self, range: &KeyRange) -> Pairs<'_> {
+        self.0.scan(range)
+    }
+
+    fn edges(&self, range: &KeyRange) -> windlass_checkpoint::Result<Option<(Vec<u8>, Vec<u8>)>> {
+        self.0.edges(range)
+    }
+}
+
+impl Checkpoint for Full {
+    fn write(
+        &self,
+        _: &mut dyn Iterator<Item = windlass_checkpoint::Result<Entry<'_>>>,
+        _: &Stamp,
+    ) -> windlass_checkpoint::Result<()> {
+        self.1.send(()).unwrap();
+        let source = std::io::ErrorKind::StorageFull.into();
+        Err(windlass_checkpoint::Error::Io { action: "write the checkpoint", source })
+    }
+
+    fn snapshot(&self) -> windlass_checkpoint::Result<Box<dyn View>> {
+        self.0.snapshot()
+    }
+}
+
 /// The writer tried for ever to write to a full disk, and the partition could not be stopped.
 #[test]
 fn a_partition_ends_though_its_checkpoint_cannot_be_written() {
-    let disk = MemoryDisk::new();
-    let partition = open(Options { checkpoint_log_bytes: 1, ..Options::default() }, &disk);
-    disk.fail_next_write(Fault::Refused);
+    let (tried, tries) = mpsc::channel();
+    let log = MemoryLog::create(1, 1).unwrap();
+    let options = Options { checkpoint_log_bytes: 1, ..Options::default() };
+    let store = Full(MemoryCheckpoint::new(), tried);
+    let partition = Partition::open(options, Arc::new(log), Arc::new(store)).unwrap();
     give(&partition, create(0)).unwrap();
-    while disk.fault_pending() {
-        std::thread::yield_now();
-    }
-    partition.kill();
+    tries.recv_timeout(SOON).unwrap();
+    let (ended, end) = mpsc::channel();
+    std::thread::spawn(move || {
+        partition.kill();
+        ended.send(()).unwrap();
+    });
+    end.recv_timeout(SOON).expect("it ends");
 }
 
 /// Jobs that came back together were taken back in the order of their hand-out, so that the

@@ -40,7 +40,7 @@ fn core_transitions() -> Result<Value> {
     let cargo = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let mut command = Command::new(cargo);
     command.args(["run", "--release", "--quiet", "-p", "windlass-engine", "--example"]);
-    let out = server::run(command.args(["core_bench", "--", "--json"]))?;
+    let out = server::run(command.arg("core_bench"))?;
     let line = out.lines().last().unwrap_or_default();
     serde_json::from_str(line).context("read the figures of core_bench")
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use windlass_gateway::request::{JobFilter, Wanted};
+use windlass_record::bound::Bound;
 use windlass_record::command::{
     AppendLog, Command, CompleteJob, ConfigureLimit, ConfigureQueue, CreateJob, DocumentWrite,
     ExtendLease, FailJob, JobOptions, Lease, PauseQueue, QueueName, ReleaseJob, ReportProgress,
@@ -18,7 +19,7 @@ use windlass_record::rejection::Rejection;
 
 use crate::clock::due_ms;
 use crate::error::ApiError;
-use crate::limit::{LEASE_MS_DEFAULT, RETRIES_DEFAULT, TENANT_DEFAULT, page};
+use crate::limit::{LEASE_MS_DEFAULT, RETRIES_DEFAULT, TENANT_DEFAULT, WAIT_MS_MAX, page};
 use crate::v1;
 
 type Asked<T> = Result<T, ApiError>;
@@ -150,6 +151,16 @@ pub(super) fn wanted(
         lease_ms: lease_ms.unwrap_or(LEASE_MS_DEFAULT),
         with_token: true,
     }
+}
+
+/// How long a poll waits.
+pub(super) fn wait(given: u64) -> Asked<u64> {
+    if given > WAIT_MS_MAX {
+        return Err(
+            Rejection::TooLarge { bound: Bound::DurationMs, max: WAIT_MS_MAX, given }.into()
+        );
+    }
+    Ok(given)
 }
 
 // ── a worker's word ─────────────────────────────────────────────────────────────────────────────

@@ -15,7 +15,7 @@ use super::status::refusal;
 use super::work::WorkStream;
 use super::{ask, show, work};
 use crate::error::ApiError;
-use crate::limit::{POLL_BYTES_MAX, WAIT_MS_MAX, page};
+use crate::limit::{POLL_BYTES_MAX, page};
 use crate::v1::windlass_server::Windlass;
 use crate::{VERSION, v1};
 
@@ -89,7 +89,7 @@ impl Windlass for Service {
             wanted,
             jobs_max: given.jobs_max.unwrap_or(1),
             bytes_max: POLL_BYTES_MAX,
-            wait_ms: given.wait_ms.min(WAIT_MS_MAX),
+            wait_ms: ask::wait(given.wait_ms)?,
         };
         let jobs = self.gateway.poll(poll).await.map_err(ApiError::from)?;
         answer(v1::ActivateJobsResponse { jobs: jobs.into_iter().map(show::job).collect() })

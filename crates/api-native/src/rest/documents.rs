@@ -20,7 +20,7 @@ use super::jobs::PageLimit;
 use super::operation::{At, Operation};
 use super::output::{DocumentDetail, DocumentPage, DocumentVersion};
 use super::problem::{Answered, Failure};
-use super::schema::{MaybeName, Name};
+use super::schema::{MaybeName, Name, parse_key};
 use crate::error::ApiError;
 
 /// The operations of this file.
@@ -165,7 +165,10 @@ fn tag(version: u64) -> HeaderValue {
 
 /// The version that the headers ask for: `If-Match: "3"`, or `If-None-Match: *` for "none yet".
 fn expected_version(headers: &HeaderMap) -> Answered<Option<u64>> {
-    let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or("?"));
+    let text = |name| {
+        let value = headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or("?"));
+        value.filter(|value| !value.trim().is_empty())
+    };
     // As RFC 9110 has it, if-match counts first.
     match (text(header::IF_MATCH), text(header::IF_NONE_MATCH)) {
         (None, None) => Ok(None),
@@ -178,6 +181,6 @@ fn expected_version(headers: &HeaderMap) -> Answered<Option<u64>> {
 }
 
 fn version(tag: &str) -> Option<u64> {
-    let digits = tag.trim().trim_matches('"');
-    super::schema::parse_key(digits).map(|number| number.0)
+    let digits = tag.trim().strip_prefix('"')?.strip_suffix('"')?;
+    parse_key(digits).map(|number| number.0)
 }

@@ -15,11 +15,11 @@ use windlass_record::policy::{
 use windlass_record::rejection::Rejection;
 
 use super::schema::{
-    MaybeName, Millis, Name, Object, Payload, Retries, Schema, SomeMillis, Time, Whole, names,
-    object, reference,
+    MaybeName, Millis, Name, Object, Payload, Ranged, Retries, Schema, SomeMillis, Time, Whole,
+    names, object, reference,
 };
 use crate::error::ApiError;
-use crate::limit::{RETRIES_DEFAULT, TENANT_DEFAULT};
+use crate::limit::{RETRIES_DEFAULT, TENANT_DEFAULT, WAIT_MS_MAX};
 
 object! { in
     /// A job to be created.
@@ -259,7 +259,7 @@ object! { in
         /// At most this many, 1 when absent.
         jobs_max: Option<JobsMax>,
         /// How long to wait for the first; 0 and absent answer at once.
-        wait_ms: Option<Millis>,
+        wait_ms: Option<Wait>,
         /// Results need no token.
         without_token: Option<bool>,
     }
@@ -276,17 +276,11 @@ impl Schema for QueueNames {
     }
 }
 
-/// Jobs of one answer.
-#[derive(Clone, Copy, Debug, serde::Deserialize)]
-#[serde(transparent)]
-pub(crate) struct JobsMax(pub(crate) Whole<u32>);
+/// Jobs of one answer; as many as the engine hands out at once.
+pub(crate) type JobsMax = Ranged<1, 10_000>;
 
-impl Schema for JobsMax {
-    fn schema() -> Value {
-        let max = Bounds::default().activation_jobs_max;
-        json!({ "type": "integer", "minimum": 1, "maximum": max })
-    }
-}
+/// How long a poll may wait.
+pub(crate) type Wait = Ranged<0, WAIT_MS_MAX>;
 
 object! { in
     /// The job is done.
@@ -435,9 +429,12 @@ object! { in
 #[derive(Clone, Copy, Debug, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Scheme {
-    high: Whole<u32>,
-    low: Whole<u32>,
+    high: Turns,
+    low: Turns,
 }
+
+/// Turns of a counting scheme; both together are at most a million.
+type Turns = Ranged<0, 500_000>;
 
 impl Schema for Scheme {
     fn schema() -> Value {
@@ -445,11 +442,10 @@ impl Schema for Scheme {
     }
 
     fn define(schemas: &mut Map<String, Value>) {
-        let some = json!({ "type": "integer", "minimum": 0, "maximum": 1_000_000 });
         let whole = json!({
             "type": "object",
             "description": "A counting scheme: turns for the highest priority, then for the lowest.",
-            "properties": { "high": some.clone(), "low": some },
+            "properties": { "high": Turns::schema(), "low": Turns::schema() },
             "required": ["high", "low"],
             "anyOf": [
                 { "properties": { "high": { "minimum": 1 } } },
@@ -465,9 +461,12 @@ impl Schema for Scheme {
 #[derive(Clone, Copy, Debug, serde::Deserialize, serde::Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Window {
-    max: Whole<u32>,
-    window_ms: Whole<u64>,
+    max: WindowMax,
+    window_ms: SomeMillis,
 }
+
+/// Activations of a window, as the engine bounds them.
+type WindowMax = Ranged<1, 10_000>;
 
 impl Schema for Window {
     fn schema() -> Value {
@@ -475,15 +474,10 @@ impl Schema for Window {
     }
 
     fn define(schemas: &mut Map<String, Value>) {
-        let bounds = Bounds::default();
-        let max = bounds.rate_window_size_max;
         let whole = json!({
             "type": "object",
             "description": "Never more than max activations in any span of window_ms.",
-            "properties": {
-                "max": { "type": "integer", "minimum": 1, "maximum": max },
-                "window_ms": SomeMillis::schema(),
-            },
+            "properties": { "max": WindowMax::schema(), "window_ms": SomeMillis::schema() },
             "required": ["max", "window_ms"],
             "additionalProperties": false,
         });
@@ -493,13 +487,13 @@ impl Schema for Window {
 
 impl From<Window> for RateWindow {
     fn from(window: Window) -> RateWindow {
-        RateWindow { max: window.max.0, window_ms: window.window_ms.0 }
+        RateWindow { max: narrow(window.max.0), window_ms: window.window_ms.0 }
     }
 }
 
 impl From<RateWindow> for Window {
     fn from(rate: RateWindow) -> Window {
-        Window { max: Whole(rate.max), window_ms: Whole(rate.window_ms) }
+        Window { max: Ranged(rate.max.into()), window_ms: Ranged(rate.window_ms) }
     }
 }
 
@@ -568,22 +562,27 @@ pub(crate) fn shared(Payload(value): Payload) -> Arc<[u8]> {
     value.map_or_else(Arc::default, |value| Arc::from(value.get().as_bytes()))
 }
 
+/// A number whose range fits.
+pub(crate) fn narrow(number: u64) -> u32 {
+    u32::try_from(number).expect("its range was checked when it was read")
+}
+
 /// Retries as the engine counts them.
 pub(crate) fn retries(given: Option<Retries>) -> Made<Option<i32>> {
-    let number = given.map(|Retries(Whole(number))| i32::try_from(number)).transpose();
+    let number = given.map(|Ranged(number)| i32::try_from(number)).transpose();
     number.map_err(|_| Rejection::OutOfRange { field: "retries" }.into())
 }
 
 impl NewJob {
     pub(crate) fn command(self) -> Made<Command> {
-        let delay_ms = self.delay_ms.map_or(0, |Millis(Whole(ms))| ms);
+        let delay_ms = self.delay_ms.map_or(0, |Ranged(ms)| ms);
         Ok(Command::CreateJob(CreateJob {
             queue: QueueName { tenant: tenant(self.tenant)?, queue: name("queue", self.queue)? },
             job_type: text("type", self.r#type)?,
             group: text("group", self.group)?,
             priority: self.priority.map_or(0, |Whole(priority)| priority),
             retries: retries(self.retries)?.unwrap_or(RETRIES_DEFAULT),
-            due_ms: crate::clock::due_ms(self.due_ms.map_or(0, |Time(Whole(ms))| ms), delay_ms)?,
+            due_ms: crate::clock::due_ms(self.due_ms.map_or(0, |Ranged(ms)| ms), delay_ms)?,
             payload: shared(self.payload),
             options: self
                 .options
@@ -601,7 +600,7 @@ impl NewJobOptions {
         Ok(JobOptions {
             headers: headers.unwrap_or_default(),
             unique_key: text("unique key", self.unique_key)?,
-            unique_hold_ms: self.unique_hold_ms.map_or(0, |Millis(Whole(ms))| ms),
+            unique_hold_ms: self.unique_hold_ms.map_or(0, |Ranged(ms)| ms),
             request_id: text("request id", self.request_id)?,
             concurrency_key: text("concurrency key", self.concurrency_key)?,
             rate_key: text("rate key", self.rate_key)?,
@@ -621,7 +620,7 @@ impl NewJobOptions {
 
 impl NewDeadline {
     fn pair(self) -> (u64, DeadlineOutcome) {
-        (self.after_ms.0.0, self.outcome.into())
+        (self.after_ms.0, self.outcome.into())
     }
 }
 
@@ -703,7 +702,9 @@ impl NewQueueSettings {
         let default = QueueSettings::DEFAULT;
         let priority = match self.scheme {
             None => PriorityRule::Strict,
-            Some(Object(Scheme { high, low })) => PriorityRule::Scheme { high: high.0, low: low.0 },
+            Some(Object(Scheme { high, low })) => {
+                PriorityRule::Scheme { high: narrow(high.0), low: narrow(low.0) }
+            }
         };
         QueueSettings {
             priority,
@@ -712,12 +713,12 @@ impl NewQueueSettings {
                 OrderName::Creation => JobOrder::Creation,
             }),
             retries_first: self.retries_first.unwrap_or(default.retries_first),
-            aging_ms: self.aging_ms.map_or(default.aging_ms, |Millis(Whole(ms))| ms),
+            aging_ms: self.aging_ms.map_or(default.aging_ms, |Ranged(ms)| ms),
             one_type: self.one_type.unwrap_or(default.one_type),
             key_active_max: self.key_active_max.map_or(default.key_active_max, |max| max.0),
             key_rate: self.key_rate.map(|Object(rate)| rate.into()),
             finished_max: self.finished_max.map_or(default.finished_max, |max| max.0),
-            finished_ms: self.finished_ms.map_or(default.finished_ms, |Millis(Whole(ms))| ms),
+            finished_ms: self.finished_ms.map_or(default.finished_ms, |Ranged(ms)| ms),
         }
     }
 }
@@ -727,7 +728,7 @@ impl Scheme {
         match rule {
             PriorityRule::Strict => None,
             PriorityRule::Scheme { high, low } => {
-                Some(Scheme { high: Whole(high), low: Whole(low) })
+                Some(Scheme { high: Ranged(high.into()), low: Ranged(low.into()) })
             }
         }
     }

@@ -155,7 +155,7 @@ async fn change(
         activation: change.activation.map(|number| number.0),
         retries: retries(change.retries)?,
         priority: change.priority.map(|priority| priority.0),
-        lease_ms: change.lease_ms.map(|lease| lease.0.0),
+        lease_ms: change.lease_ms.map(|lease| lease.0),
     });
     gateway.command(command).await?;
     Ok(StatusCode::NO_CONTENT)

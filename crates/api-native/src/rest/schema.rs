@@ -321,27 +321,41 @@ fn name_schema(length_min: usize) -> Value {
     })
 }
 
-narrowed! {
-    /// A span of time in milliseconds, which may be empty.
-    Millis(Whole<u64>) =
-        json!({ "type": "integer", "minimum": 0, "maximum": Bounds::default().duration_ms_max })
+/// A whole number within limits: a request with another one is refused where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+#[serde(transparent)]
+pub(crate) struct Ranged<const MIN: u64, const MAX: u64>(pub(crate) u64);
+
+impl<'de, const MIN: u64, const MAX: u64> serde::Deserialize<'de> for Ranged<MIN, MAX> {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let Whole(number) = Whole::<u64>::deserialize(from)?;
+        if (MIN..=MAX).contains(&number) {
+            return Ok(Ranged(number));
+        }
+        Err(serde::de::Error::custom(format!("{number} is not between {MIN} and {MAX}")))
+    }
 }
 
-narrowed! {
-    /// A span of time in milliseconds, at least one.
-    SomeMillis(Whole<u64>) =
-        json!({ "type": "integer", "minimum": 1, "maximum": Bounds::default().duration_ms_max })
+impl<const MIN: u64, const MAX: u64> Schema for Ranged<MIN, MAX> {
+    fn schema() -> Value {
+        json!({ "type": "integer", "minimum": MIN, "maximum": MAX })
+    }
 }
 
-narrowed! {
-    /// A time in milliseconds since 1970.
-    Time(Whole<u64>) = json!({ "type": "integer", "minimum": 0, "maximum": DUE_MS_MAX })
-}
+/// The longest span of time, as the engine bounds it.
+pub(crate) const DURATION_MS_MAX: u64 = 3_162_240_000_000;
 
-narrowed! {
-    /// How often to try again.
-    Retries(Whole<u32>) = json!({ "type": "integer", "minimum": 0, "maximum": i32::MAX })
-}
+/// A span of time in milliseconds, which may be empty.
+pub(crate) type Millis = Ranged<0, DURATION_MS_MAX>;
+
+/// A span of time in milliseconds, at least one.
+pub(crate) type SomeMillis = Ranged<1, DURATION_MS_MAX>;
+
+/// A time in milliseconds since 1970.
+pub(crate) type Time = Ranged<0, DUE_MS_MAX>;
+
+/// How often to try again.
+pub(crate) type Retries = Ranged<0, 2_147_483_647>;
 
 /// Any JSON value, or nothing. `null` is a value.
 #[derive(Debug, Default)]
@@ -405,5 +419,37 @@ pub(crate) fn parse_key(text: &str) -> Option<Key> {
 impl Schema for Key {
     fn schema() -> Value {
         json!({ "type": "string", "pattern": "^[0-9]{1,19}$" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_span_is_the_engines() {
+        assert_eq!(DURATION_MS_MAX, Bounds::default().duration_ms_max);
+    }
+
+    #[test]
+    fn whole_numbers_may_have_a_zero_fraction_and_nothing_else() {
+        let read = |text| serde_json::from_str::<Whole<u32>>(text).ok().map(|Whole(number)| number);
+        assert_eq!(read("7"), Some(7));
+        assert_eq!(read("7.0"), Some(7));
+        assert_eq!(read("7e2"), Some(700));
+        for refused in ["7.5", "-1", "4294967296", "1e99", "\"7\"", "null", "[7]"] {
+            assert_eq!(read(refused), None, "{refused}");
+        }
+    }
+
+    #[test]
+    fn an_object_is_not_an_array() {
+        #[derive(serde::Deserialize)]
+        struct One {
+            #[allow(dead_code, reason = "read by serde")]
+            number: u32,
+        }
+        assert!(serde_json::from_str::<Object<One>>("{\"number\":1}").is_ok());
+        assert!(serde_json::from_str::<Object<One>>("[1]").is_err());
     }
 }

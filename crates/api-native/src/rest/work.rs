@@ -14,13 +14,13 @@ use super::MISMATCH;
 use super::extract::{Body, KeyPath, Shown};
 use super::input::{
     Activation, Completion, Extension, JobError, JobFailure, LogLines, NewProgress, PutBack,
-    shared, tenant, writes,
+    narrow, shared, tenant, writes,
 };
 use super::operation::{At, Operation};
 use super::output::{Activated, ActiveJob, Held};
 use super::problem::Answered;
 use super::schema::{Key, Whole};
-use crate::limit::{LEASE_MS_DEFAULT, POLL_BYTES_MAX, WAIT_MS_MAX};
+use crate::limit::{LEASE_MS_DEFAULT, POLL_BYTES_MAX};
 
 /// The operations of this file.
 pub(super) fn operations() -> Vec<Operation> {
@@ -80,15 +80,15 @@ async fn activate(
     let wanted = Wanted {
         queues: asked.queues.0.into_iter().map(named).collect(),
         worker: asked.worker.map(|worker| worker.0).unwrap_or_default().into(),
-        lease_ms: asked.lease_ms.map_or(LEASE_MS_DEFAULT, |lease| lease.0.0),
+        lease_ms: asked.lease_ms.map_or(LEASE_MS_DEFAULT, |lease| lease.0),
         with_token: !asked.without_token.unwrap_or(false),
     };
     let jobs = gateway
         .poll(PollRequest {
             wanted,
-            jobs_max: asked.jobs_max.map_or(1, |max| max.0.0),
+            jobs_max: asked.jobs_max.map_or(1, |max| narrow(max.0)),
             bytes_max: POLL_BYTES_MAX,
-            wait_ms: asked.wait_ms.map_or(0, |wait| wait.0.0).min(WAIT_MS_MAX),
+            wait_ms: asked.wait_ms.map_or(0, |wait| wait.0),
         })
         .await?;
     Ok(Shown(Activated { jobs: jobs.iter().map(ActiveJob::from).collect() }))
@@ -123,7 +123,7 @@ async fn fail(
         lease: Lease { key, activation: token(asked.activation) },
         message: asked.message.unwrap_or_default().into(),
         retries: asked.retries.map(|retries| retries.0),
-        backoff_ms: asked.backoff_ms.map(|backoff| backoff.0.0),
+        backoff_ms: asked.backoff_ms.map(|backoff| backoff.0),
         progressed: asked.progressed.unwrap_or(false),
         permanent: asked.permanent.unwrap_or(false),
     });
@@ -149,7 +149,7 @@ async fn release(
     Body(asked): Body<PutBack>,
 ) -> Answered<StatusCode> {
     let lease = Lease { key, activation: token(asked.activation) };
-    let delay_ms = asked.delay_ms.map_or(0, |delay| delay.0.0);
+    let delay_ms = asked.delay_ms.map_or(0, |delay| delay.0);
     done(gateway, Command::ReleaseJob(ReleaseJob { lease, delay_ms })).await
 }
 
@@ -166,7 +166,7 @@ async fn extend(
     Body(asked): Body<Extension>,
 ) -> Answered<Shown<Held>> {
     let lease = Lease { key, activation: token(asked.activation) };
-    let lease_ms = asked.lease_ms.map_or(LEASE_MS_DEFAULT, |lease| lease.0.0);
+    let lease_ms = asked.lease_ms.map_or(LEASE_MS_DEFAULT, |lease| lease.0);
     still_held(gateway, Command::ExtendLease(ExtendLease { lease, lease_ms })).await
 }
 

@@ -460,6 +460,7 @@ async fn bad_input_is_refused_with_a_code_and_a_sentence() {
         (activation("q", u32::MAX), "too-large"),
         (v1::ActivateJobsRequest { lease_ms: Some(0), ..activation("q", 1) }, "out-of-range"),
         (v1::ActivateJobsRequest { lease_ms: Some(u64::MAX), ..activation("q", 1) }, "too-large"),
+        (v1::ActivateJobsRequest { wait_ms: u64::MAX, ..activation("q", 1) }, "too-large"),
         (v1::ActivateJobsRequest { worker: "w".repeat(300), ..activation("q", 1) }, "too-large"),
     ];
     for (request, expected) in polls {

@@ -2,7 +2,7 @@
 //! object to an answer that does not fit the log.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use windlass_engine::lifecycle::{JobState, Verb};
@@ -10,6 +10,7 @@ use windlass_partition::request::{
     Answer, Commands, HandedJob, Poll, Query, QueryAnswer, Refused, Request, Stream, StreamSink,
     WaiterId, Wanted,
 };
+use windlass_record::bound::Bound;
 use windlass_record::command::{Command, Lease, QueueName};
 use windlass_record::event::Outcome;
 use windlass_record::id::JobKey;
@@ -32,6 +33,8 @@ enum Note {
     Document(DocumentKey, Result<QueryAnswer, Refused>),
     Job(JobKey, Result<QueryAnswer, Refused>),
     Stop(Lease),
+    /// More jobs came than were asked for.
+    TooMany,
 }
 
 /// Where answers arrive.
@@ -54,11 +57,18 @@ impl Mailbox {
 struct Sink {
     mailbox: Mailbox,
     alive: Arc<AtomicBool>,
+    credits: Arc<AtomicU64>,
     with_token: bool,
 }
 
 impl StreamSink for Sink {
     fn deliver(&self, jobs: Vec<HandedJob>) -> Vec<HandedJob> {
+        let came = u64::try_from(jobs.len()).unwrap_or(u64::MAX);
+        let credits = self.credits.load(Ordering::Relaxed);
+        if came > credits {
+            self.mailbox.push(Note::TooMany);
+        }
+        self.credits.store(credits.saturating_sub(came), Ordering::Relaxed);
         if !self.alive.load(Ordering::Relaxed) {
             return jobs;
         }
@@ -76,6 +86,7 @@ impl StreamSink for Sink {
 struct OpenStream {
     id: WaiterId,
     alive: Arc<AtomicBool>,
+    credits: Arc<AtomicU64>,
 }
 
 /// All clients.
@@ -145,6 +156,11 @@ impl Clients {
     }
 
     fn produce(&mut self, life: &mut Life) {
+        if self.plan.features.storms && self.drawer.random.chance(60) {
+            let commands = self.drawer.storm(self.now_ms);
+            self.send(life, commands, false);
+            return;
+        }
         let most = if self.plan.features.batches { 8 } else { 2 };
         let count = self.drawer.random.in_range(1..most);
         let commands = (0..count).map(|_| self.drawer.create(self.now_ms)).collect();
@@ -256,6 +272,9 @@ impl Clients {
                 Err(refused) => (Err(refused), Vec::new()),
             };
             mailbox.push(Note::PollEnded(ended));
+            if u32::try_from(jobs.len()).is_ok_and(|came| came > jobs_max) {
+                mailbox.push(Note::TooMany);
+            }
             if dies {
                 return jobs;
             }
@@ -272,13 +291,15 @@ impl Clients {
         if open < 3 && self.drawer.random.chance(40) || open == 0 {
             let wanted = self.wanted();
             let alive = Arc::new(AtomicBool::new(true));
+            let granted = Arc::new(AtomicU64::new(u64::from(credits)));
             let sink = Box::new(Sink {
                 mailbox: self.mailbox.clone(),
                 alive: alive.clone(),
+                credits: granted.clone(),
                 with_token: wanted.with_token,
             });
             let id = self.waiter();
-            self.streams.push(OpenStream { id, alive });
+            self.streams.push(OpenStream { id, alive, credits: granted });
             life.submit(Request::OpenStream(Stream { id, wanted, credits, sink }), false);
             return;
         }
@@ -292,6 +313,7 @@ impl Clients {
             life.submit(Request::CloseStream(id), false);
             self.streams.remove(at);
         } else {
+            stream.credits.fetch_add(u64::from(credits), Ordering::Relaxed);
             life.submit(Request::AddCredits(id, credits), true);
         }
     }
@@ -383,6 +405,7 @@ impl Clients {
                     coverage.count("query", "job");
                     check_job(key, answer, ledger)?;
                 }
+                Note::TooMany => return Err("more jobs came than were asked for".to_owned()),
                 Note::Stop(lease) => {
                     coverage.count("job", "worker asked to stop");
                     let known = ledger.jobs.get(&lease.key).is_none_or(|job| job.cancel_asked);
@@ -393,12 +416,7 @@ impl Clients {
         Ok(())
     }
 
-    fn handed(
-        &mut self,
-        job: &HandedJob,
-        with_token: bool,
-        ledger: &Ledger,
-    ) -> Result<(), String> {
+    fn handed(&mut self, job: &HandedJob, with_token: bool, ledger: &Ledger) -> Result<(), String> {
         let (key, activation) = (job.key, job.activation);
         if !self.tokens.insert((key, activation)) {
             return Err(format!("activation {activation} of job {key} was handed out twice"));
@@ -452,6 +470,13 @@ impl Clients {
             Ok(answer) => answer,
             Err(Refused::Rejected(Rejection::JobNotFound { key })) => {
                 return expect(!ledger.jobs.contains_key(key), "the job is live");
+            }
+            Err(Refused::Rejected(Rejection::Exhausted {
+                bound: Bound::LogSpace | Bound::CheckpointLag,
+                ..
+            })) => {
+                let adds = matches!(command, Command::CreateJob(_) | Command::PutDocuments(_));
+                return expect(adds, "what lets work drain is refused");
             }
             Err(Refused::Rejected(Rejection::UniqueKeyHeld { holder })) => {
                 let known = ledger.jobs.contains_key(holder) || ledger.ended.contains_key(holder);
@@ -538,7 +563,10 @@ fn check_job(
     };
     if view.outcome.is_some() {
         let end = ledger.ended.get(&key).ok_or("a job that is read as ended is not")?;
-        return expect(end.result == view.result, &format!("job {key} was read with another result"));
+        return expect(
+            end.result == view.result,
+            &format!("job {key} was read with another result"),
+        );
     }
     let payload = ledger.jobs.get(&key).map(|job| &job.payload);
     let payload = payload.or_else(|| ledger.ended.get(&key).map(|end| &end.payload));

@@ -73,12 +73,35 @@ impl Drawer {
         queue_name(number)
     }
 
+    /// Many jobs that are due at the same time.
+    pub fn storm(&mut self, now_ms: u64) -> Vec<Command> {
+        // All storms of a minute break at its end.
+        let due_ms = (now_ms / 60_000 + 1) * 60_000;
+        let count = self.random.in_range(50..100);
+        let mut commands: Vec<Command> = (0..count).map(|_| self.create(now_ms)).collect();
+        for command in &mut commands {
+            if let Command::CreateJob(create) = command {
+                create.due_ms = Some(due_ms);
+            }
+        }
+        commands
+    }
+
     /// A new job.
     pub fn create(&mut self, now_ms: u64) -> Command {
         let features = self.plan.features;
         let queue = self.queue();
         let due_ms = (features.delays && self.random.chance(30)).then(|| {
-            now_ms.saturating_add(self.one_of(&[1, 5, 40, 700, 3_000, 60_000, 3_600_000]))
+            now_ms.saturating_add(self.one_of(&[
+                1,
+                5,
+                40,
+                700,
+                3_000,
+                60_000,
+                3_600_000,
+                3_000_000_000,
+            ]))
         });
         let group = self.random.in_range(0..self.plan.groups);
         let job_type = if self.random.chance(20) { "special" } else { "" };
@@ -148,7 +171,9 @@ impl Drawer {
             0 => RetryPolicy::WorkerGiven,
             1 => RetryPolicy::Fixed { delay_ms, jitter_ms },
             2 => RetryPolicy::Linear { delay_ms, scale: 2, cap_ms, jitter_ms },
-            3 => RetryPolicy::Exponential { delay_ms, base: 2, cap_ms, jitter_ms, from_start: false },
+            3 => {
+                RetryPolicy::Exponential { delay_ms, base: 2, cap_ms, jitter_ms, from_start: false }
+            }
             4 => RetryPolicy::docspell(delay_ms),
             _ => RetryPolicy::Attempts {
                 complete_successive_max: 3,
@@ -196,10 +221,9 @@ impl Drawer {
                 code: "E1".into(),
                 message: "throw: it cannot be".into(),
             }),
-            64..=73 => Command::ReleaseJob(ReleaseJob {
-                lease,
-                delay_ms: self.one_of(&[0, 0, 20, 2_000]),
-            }),
+            64..=73 => {
+                Command::ReleaseJob(ReleaseJob { lease, delay_ms: self.one_of(&[0, 0, 20, 2_000]) })
+            }
             74..=84 => Command::ExtendLease(ExtendLease {
                 lease,
                 lease_ms: self.one_of(&[5, 400, 5_000, 60_000]),
@@ -268,7 +292,7 @@ impl Drawer {
         match self.random.in_range(0..4) {
             0 => Command::PauseQueue(PauseQueue { queue, paused: self.random.chance(50) }),
             1 if self.plan.features.limits => Command::ConfigureLimit(ConfigureLimit {
-                tenant: "t".into(),
+                tenant: self.one_of(&["t", "t", "u"]).into(),
                 name: format!("{}{}", self.one_of(&["c", "w"]), self.random.in_range(0..4)).into(),
                 settings: self.limit_settings(),
             }),
@@ -349,8 +373,9 @@ impl Drawer {
     }
 }
 
-/// The name of a queue, by its number.
+/// The name of a queue, by its number. There are two tenants.
 #[must_use]
 pub fn queue_name(number: u64) -> QueueName {
-    QueueName { tenant: "t".into(), queue: format!("q{number}").into() }
+    let tenant = if number % 3 == 2 { "u" } else { "t" };
+    QueueName { tenant: tenant.into(), queue: format!("q{number}").into() }
 }

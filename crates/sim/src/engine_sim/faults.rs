@@ -65,8 +65,11 @@ impl Sim {
             Fault::WallAhead => clock.step_wall(HOUR_MS),
             Fault::WallBack => clock.step_wall(-HOUR_MS),
             Fault::Outage => {
-                let restart =
-                    if self.random.chance(50) { Restart::PowerLoss } else { Restart::ProcessKilled };
+                let restart = if self.random.chance(50) {
+                    Restart::PowerLoss
+                } else {
+                    Restart::ProcessKilled
+                };
                 self.crash(restart);
                 self.machine.clock.outage(3_600_000);
             }
@@ -124,7 +127,11 @@ impl Sim {
             return Ok(());
         }
         for _ in 0..FLIPS {
-            if self.random.chance(50) { self.flip_log()? } else { self.flip_store()? }
+            match self.random.in_range(0..4) {
+                0 | 1 => self.flip_log()?,
+                2 => self.flip_store()?,
+                _ => self.flip_image()?,
+            }
         }
         self.crash(Restart::ProcessKilled);
         Ok(())
@@ -153,6 +160,30 @@ impl Sim {
         let store = copy_store(&self.machine.store_disk, None)?;
         store.damage(&key);
         self.check_damaged(disk, &store, &format!("the value of {key:02x?}"))
+    }
+
+    /// A value of the state that the store itself takes for whole: the state's checksum finds it.
+    fn flip_image(&mut self) -> Result<(), String> {
+        let contents = self.machine.store_disk.contents();
+        // The checksum is that of the engine's state. Payloads and finished jobs are not in it.
+        let of_state = |key: &&Vec<u8>| !matches!(key.first(), Some(b'p' | b'D' | b'f'));
+        let keys: Vec<&Vec<u8>> = contents.keys().filter(of_state).collect();
+        let Some(key) = self.random.pick(&keys).copied() else { return Ok(()) };
+        let mut value = contents.get(key).cloned().unwrap_or_default();
+        let at = self.random.in_range(0..u64::try_from(value.len()).unwrap_or(0).max(1));
+        let bit = u32::try_from(self.random.in_range(0..8)).unwrap_or(0);
+        let Some(byte) = value.get_mut(usize::try_from(at).unwrap_or(0)) else { return Ok(()) };
+        *byte ^= 1_u8.rotate_left(bit);
+        let disk = self.machine.disk.copy(self.random.next_u64());
+        let store = copy_store(&self.machine.store_disk, Some((key, &value)))?;
+        match self.machine.recover_copy(disk, &store) {
+            Err(OpenError::Checksum { .. } | OpenError::Image { .. }) => {
+                self.machine.coverage.count("bit flip", "found by the checksum of the state");
+                Ok(())
+            }
+            Err(error) => Err(format!("a flip in image {key:02x?}: {}", chain(&error))),
+            Ok(_) => Err(format!("bit {bit} of byte {at} of image {key:02x?}: nobody saw it")),
+        }
     }
 
     fn check_damaged(&mut self, disk: SimDisk, store: &MemoryDisk, at: &str) -> Result<(), String> {

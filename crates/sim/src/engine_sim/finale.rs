@@ -14,7 +14,7 @@ use super::machine::Stop;
 use crate::disk::Restart;
 
 /// Rounds of work that must be enough.
-const ROUNDS_MAX: u32 = 600;
+const ROUNDS_MAX: u32 = 2_000;
 
 impl Sim {
     /// Heals everything, finishes all work, and loses power once more.
@@ -62,9 +62,11 @@ impl Sim {
             commands.push(Command::ConfigureQueue(configure));
             commands.push(Command::PauseQueue(PauseQueue { queue, paused: false }));
         }
-        for name in ["c0", "c1", "c2", "c3", "w0", "w1", "w2", "w3"] {
+        for (tenant, name) in ["t", "u"].into_iter().flat_map(|tenant| {
+            ["c0", "c1", "c2", "c3", "w0", "w1", "w2", "w3"].map(|name| (tenant, name))
+        }) {
             commands.push(Command::ConfigureLimit(ConfigureLimit {
-                tenant: "t".into(),
+                tenant: tenant.into(),
                 name: name.into(),
                 settings: LimitSettings::default(),
             }));
@@ -85,9 +87,13 @@ impl Sim {
             let held: Vec<Lease> = std::mem::take(&mut clients.held);
             let mut words: Vec<Command> =
                 held.into_iter().map(|lease| clients.drawer.complete(lease)).collect();
-            words.extend(self.machine.ledger.jobs.iter().filter_map(|(key, job)| {
-                close(*key, job.state, job.lease_ends())
-            }));
+            words.extend(
+                self.machine
+                    .ledger
+                    .jobs
+                    .iter()
+                    .filter_map(|(key, job)| close(*key, job.state, job.lease_ends())),
+            );
             for word in words {
                 clients.send(life, vec![word], true);
             }
@@ -95,7 +101,7 @@ impl Sim {
             self.machine.drain(life)?;
             let now_ms = life.core().now_ms();
             let next_ms = life.core().next_due_ms().unwrap_or(now_ms + 1);
-            let wait_ms = next_ms.saturating_sub(now_ms).clamp(1, 4_000_000);
+            let wait_ms = next_ms.saturating_sub(now_ms).clamp(1, 4_000_000_000);
             self.machine.pass(life, wait_ms)?;
         }
         let left: Vec<String> = self

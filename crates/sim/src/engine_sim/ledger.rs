@@ -18,6 +18,11 @@ use super::coverage::Coverage;
 /// Slewing makes engine time at most a tenth faster than the monotonic clock.
 const SLEW_PERCENT: u64 = 10;
 
+/// Request ids that are remembered whatever their number; the simulated partition has a low bound.
+const REQUESTS_SURELY_KEPT: usize = 30;
+/// How long a request id is remembered.
+const REQUEST_ID_MS: u64 = 10 * 60 * 1000;
+
 /// A document's name.
 pub type DocumentKey = (String, String, String);
 
@@ -36,6 +41,10 @@ pub struct Ledger {
     pub versions: BTreeMap<DocumentKey, Vec<(u64, Arc<[u8]>)>>,
     /// Hand-outs that nobody has seen and that were given back.
     pub returning: BTreeSet<(JobKey, u32)>,
+    /// Until when a unique key is held after its job: queue and key.
+    holds: BTreeMap<(u32, String), u64>,
+    /// Request ids in the order of their jobs, with their time.
+    requests: Vec<(String, u64)>,
     /// Queues that once kept fewer finished jobs than they do by default.
     forgetful: BTreeSet<u32>,
     /// The time of the newest record.
@@ -311,6 +320,10 @@ impl Ledger {
                     expect(job.created_ms + after_ms <= now_ms, "the total deadline is early")?;
                 }
                 let (queue, ended_ms) = (job.queue, now_ms);
+                if let Some(options) = &job.options {
+                    let hold = (queue, options.unique_key.to_string());
+                    self.holds.insert(hold, now_ms + options.unique_hold_ms);
+                }
                 let request_id = job.options.map_or(String::new(), |o| o.request_id.into());
                 let end = LedgerEnd {
                     outcome: *outcome,
@@ -360,6 +373,19 @@ impl Ledger {
                 job.queue == created.queue.0 && other == Some(unique_key)
             });
             expect(!held, "a live job holds the unique key")?;
+            let hold = self.holds.get(&(created.queue.0, unique_key.to_string()));
+            expect(hold.is_none_or(|until| *until <= now_ms), "the unique key is still held")?;
+        }
+        if let Some(request_id) = options.as_ref().map(|options| &options.request_id)
+            && !request_id.is_empty()
+        {
+            // Its scope is the tenant.
+            let request_id = &format!("{} {request_id}", self.queue(created.queue.0)?.0);
+            let newest = self.requests.iter().rev().take(REQUESTS_SURELY_KEPT);
+            let made = newest.filter(|(id, _)| **id == **request_id).map(|(_, at_ms)| *at_ms).max();
+            let kept = made.is_some_and(|at_ms| at_ms + REQUEST_ID_MS > now_ms);
+            expect(!kept, "the request was made before")?;
+            self.requests.push((request_id.clone(), now_ms));
         }
         let mut job = LedgerJob {
             state: JobState::Scheduled,
@@ -398,9 +424,10 @@ impl Ledger {
         if let Some(id) = concurrency
             && let Some(max) = self.limits.get(&id).and_then(|limit| limit.settings.active_max)
         {
-            let active = self.jobs.values().filter(|job| {
-                job.state == JobState::Active && job.concurrency == Some(id)
-            });
+            let active = self
+                .jobs
+                .values()
+                .filter(|job| job.state == JobState::Active && job.concurrency == Some(id));
             let within = u32::try_from(active.count()).is_ok_and(|active| active <= max);
             expect(within, "more are active than the key allows")?;
         }
@@ -474,9 +501,9 @@ impl Ledger {
         if let Some(lost) = self.jobs.keys().find(|key| !seen.contains(key)) {
             return Err(format!("job {lost} is lost"));
         }
-        let queues = state.queues().map(|(_, queue)| {
-            (queue.tenant.to_string(), queue.name.to_string(), queue.paused)
-        });
+        let queues = state
+            .queues()
+            .map(|(_, queue)| (queue.tenant.to_string(), queue.name.to_string(), queue.paused));
         expect(queues.eq(self.queues.iter().cloned()), "the queues are others")
     }
 

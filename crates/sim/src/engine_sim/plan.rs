@@ -119,6 +119,8 @@ pub struct Features {
     pub queries: bool,
     /// A payload budget so small that everything a checkpoint holds is evicted.
     pub eviction: bool,
+    /// Many jobs that are due at the same time.
+    pub storms: bool,
     /// Workers that say all sorts of things about leases that are over.
     pub stale_words: bool,
 }
@@ -205,8 +207,10 @@ impl Features {
             dead_connections: on(),
             queries: on(),
             eviction: on(),
+            storms: false,
             stale_words: on(),
         };
+        features.storms = random.chance(6);
         features.polls |= !features.streams;
         features
     }

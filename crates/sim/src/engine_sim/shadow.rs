@@ -105,7 +105,8 @@ impl Shadow {
         let now_ms = entry.time_ms + from.u64().map_err(told)?;
         while !from.is_empty() {
             let event = decode_event(&mut from, &mut self.shelf).map_err(told)?;
-            let bytes = payload_of(&event).map_or(Arc::default(), |payload| self.shelf.get(payload));
+            let bytes =
+                payload_of(&event).map_or(Arc::default(), |payload| self.shelf.get(payload));
             ledger
                 .apply(now_ms, &event, &bytes, coverage)
                 .map_err(|why| format!("record {}: {why}", entry.lsn))?;
@@ -182,7 +183,8 @@ impl Shadow {
                 limits.insert(name.to_owned(), u32::from_be_bytes(id.unwrap_or_default()) + 1);
             }
         }
-        let number = |name: Option<&str>| name.and_then(|name| limits.get(name)).map_or(0, |id| *id);
+        let number =
+            |name: Option<&str>| name.and_then(|name| limits.get(name)).map_or(0, |id| *id);
         let ready = state.jobs().iter().filter(|(_, job)| job.state == JobState::Ready);
         ready
             .map(|(slot, _)| {
