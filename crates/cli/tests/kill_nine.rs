@@ -1,5 +1,6 @@
 //! kill -9 of the real binary under load, again and again: every acknowledged create is completed
 //! in the end, and no job whose completion was acknowledged is ever handed out again.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::Path;

@@ -29,7 +29,7 @@ use crate::core::{Action, Core, Delivery, Round};
 use crate::handle::{Handle, Load, weight};
 use crate::options::Options;
 use crate::recover::{OpenError, recover};
-use crate::request::{QueryAnswer, Refused, Request};
+use crate::request::{Query, QueryAnswer, Refused, Request};
 
 /// Requests of the usual lane taken in one round.
 const USUAL_PER_ROUND_MAX: usize = 256;
@@ -453,18 +453,25 @@ impl Run {
     }
 
     fn request(&mut self, request: Request) {
-        match request {
-            Request::Query(crate::request::Query::Status, reply) => {
-                let status = self.core.status(crate::query::LogView {
-                    durable_lsn: self.durable_lsn,
-                    checkpoint_lsn: self.checkpoint.lsn,
-                    last_sync_ms: self.last_sync_ms,
-                });
-                // Says what is durable, so it need not wait for more to be.
-                reply(Ok(QueryAnswer::Status(Box::new(status))));
-            }
-            other => self.core.handle(other),
-        }
+        let asks_status = matches!(request, Request::Query(Query::Status, _));
+        let reply = match request {
+            Request::Query(_, reply) if asks_status => reply,
+            Request::Query(..)
+            | Request::Commands(_)
+            | Request::Poll(_)
+            | Request::EndPoll(_)
+            | Request::OpenStream(_)
+            | Request::AddCredits(..)
+            | Request::CloseStream(_)
+            | Request::Return(_) => return self.core.handle(request),
+        };
+        let status = self.core.status(crate::query::LogView {
+            durable_lsn: self.durable_lsn,
+            checkpoint_lsn: self.checkpoint.lsn,
+            last_sync_ms: self.last_sync_ms,
+        });
+        // Says what is durable, so it need not wait for more to be.
+        reply(Ok(QueryAnswer::Status(Box::new(status))));
     }
 
     /// Gives the commit thread what there is, if it has nothing to do.
@@ -714,7 +721,7 @@ impl Commit {
         let last_lsn = batch.last_lsn();
         let result = loop {
             match self.log.append(&mut batch) {
-                Err(LogError::NoSpace { .. }) => std::thread::sleep(ROOM_AGAIN_AFTER),
+                Err(LogError::NoSpace) => std::thread::sleep(ROOM_AGAIN_AFTER),
                 result => break result,
             }
         };

@@ -1,4 +1,5 @@
 //! A partition on memory backends: what goes in, what comes out, what a restart finds.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -316,9 +317,9 @@ fn why_says_where_a_job_stands_and_what_it_waits_for() {
     let fixture = Fixture::new();
     let first = key_of(fixture.give(create("a")));
     let second = key_of(fixture.give(create("a")));
-    let why = |key| match fixture.query(Query::Why(key)) {
-        QueryAnswer::Why(Some(why)) => *why,
-        other => panic!("{other:?}"),
+    let why = |key| {
+        let QueryAnswer::Why(Some(why)) = fixture.query(Query::Why(key)) else { panic!("{key}") };
+        *why
     };
     assert_eq!(why(first).reason, "no-worker");
     assert_eq!(why(second).position, Some(1));

@@ -19,6 +19,7 @@
 //! hand; [`clients`] and [`commands`] those who use it; [`faults`] what breaks; [`coverage`] what was
 //! exercised.
 
+mod answers;
 pub mod clients;
 pub mod clock;
 pub mod commands;
@@ -29,6 +30,7 @@ pub mod ledger;
 pub mod machine;
 pub mod plan;
 pub mod shadow;
+mod threads;
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};

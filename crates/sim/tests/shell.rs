@@ -1,5 +1,7 @@
 //! What the simulated threads showed, on the real ones.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;

@@ -15,8 +15,8 @@ use windlass_record::policy::{
 use windlass_record::rejection::Rejection;
 
 use super::schema::{
-    MaybeName, Millis, Name, Object, Payload, Ranged, Retries, Schema, SomeMillis, Time, Whole,
-    names, object, reference,
+    Delay, MaybeName, Millis, Name, Object, Payload, Ranged, Retries, Schema, SomeMillis, Time,
+    Whole, names, object, reference,
 };
 use crate::error::ApiError;
 use crate::limit::{RETRIES_DEFAULT, TENANT_DEFAULT, WAIT_MS_MAX};
@@ -39,7 +39,7 @@ object! { in
         /// Not before this time, in milliseconds since 1970; counts more than delay_ms.
         due_ms: Option<Time>,
         /// Not before this long from now.
-        delay_ms: Option<Millis>,
+        delay_ms: Option<Delay>,
         /// Any JSON value, kept byte for byte.
         #[serde(default)]
         payload: Payload,

@@ -348,6 +348,9 @@ pub(crate) const DURATION_MS_MAX: u64 = 3_162_240_000_000;
 /// A span of time in milliseconds, which may be empty.
 pub(crate) type Millis = Ranged<0, DURATION_MS_MAX>;
 
+/// A delay from now: half of the longest span, so that clocks may differ a little.
+pub(crate) type Delay = Ranged<0, { DURATION_MS_MAX / 2 }>;
+
 /// A span of time in milliseconds, at least one.
 pub(crate) type SomeMillis = Ranged<1, DURATION_MS_MAX>;
 

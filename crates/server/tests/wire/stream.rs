@@ -204,7 +204,8 @@ async fn cancel_reaches_the_worker_over_its_stream() {
     assert_eq!(worker.next().await.stops, [expected]);
 
     worker.results(vec![done(&taken)]).await;
-    assert_eq!(worker.next().await.results, 1);
+    let answer = worker.next().await;
+    assert_eq!(answer.results, 1, "{answer:?}");
     assert_eq!(state(&mut grpc, key).await, v1::JobState::Cancelled);
 
     // And a job that is gone is a lease that is lost.

@@ -5,17 +5,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use windlass_engine::lifecycle::{JobState, Verb};
+use windlass_engine::lifecycle::JobState;
 use windlass_partition::request::{
     Answer, Commands, HandedJob, Poll, Query, QueryAnswer, Refused, Request, Stream, StreamSink,
     WaiterId, Wanted,
 };
 use windlass_record::bound::Bound;
-use windlass_record::command::{Command, Lease, QueueName};
+use windlass_record::command::{Command, CreateJob, Lease, QueueName};
 use windlass_record::event::Outcome;
 use windlass_record::id::JobKey;
 use windlass_record::rejection::Rejection;
 
+use super::answers::{check_document, check_job, cover_refusal, name_of};
 use super::commands::Drawer;
 use super::coverage::Coverage;
 use super::ledger::{DocumentKey, Ledger, document_key, expect};
@@ -189,12 +190,11 @@ impl Clients {
             }
             let Some(lease) = self.drawer.random.pick(&self.held).copied() else { continue };
             let word = self.drawer.word(lease);
-            let ends = match &word {
-                Command::ExtendLease(_) | Command::ReportProgress(_) | Command::AppendLog(_) => {
-                    false
-                }
-                _ => !self.drawer.random.chance(10),
-            };
+            let goes_on = matches!(
+                word,
+                Command::ExtendLease(_) | Command::ReportProgress(_) | Command::AppendLog(_)
+            );
+            let ends = !goes_on && !self.drawer.random.chance(10);
             if ends {
                 self.drop_hold(lease);
             }
@@ -486,23 +486,7 @@ impl Clients {
         };
         match (command, answer) {
             (Command::CreateJob(create), Answer::Created { key, existing }) => {
-                let live = ledger.jobs.get(key).map(|job| {
-                    let request = job.options.as_ref().map_or("", |o| &o.request_id);
-                    (&job.payload, request.to_owned())
-                });
-                let ended = ledger.ended.get(key);
-                let ended = ended.map(|end| (&end.payload, end.request_id.clone()));
-                let (payload, request) = live.or(ended).ok_or("the job is not in the log")?;
-                let wanted = create.options.as_ref().map_or("", |options| &options.request_id);
-                expect(*request == *wanted, "the job has another request id")?;
-                self.known.push(*key);
-                if *existing {
-                    return expect(!wanted.is_empty(), "nothing was repeated");
-                }
-                expect(self.created.insert(*key), "two creates made one job")?;
-                expect(*payload == create.payload, "the job has another payload")?;
-                self.requests.insert(wanted.to_owned(), (*key, self.now_ms));
-                Ok(())
+                self.check_created(create, *key, *existing, ledger)
             }
             (Command::CompleteJob(complete), Answer::Done) => {
                 let key = complete.lease.key;
@@ -538,96 +522,30 @@ impl Clients {
             _ => Ok(()),
         }
     }
-}
 
-fn check_document(
-    name: &DocumentKey,
-    answer: Result<QueryAnswer, Refused>,
-    ledger: &Ledger,
-) -> Result<(), String> {
-    let Ok(QueryAnswer::Document(Some((version, bytes)))) = answer else { return Ok(()) };
-    let known = ledger.versions.get(name).into_iter().flatten();
-    let holds = known.clone().any(|(v, b)| *v == version && *b == bytes);
-    expect(holds, &format!("document {name:?} was read as version {version}: {bytes:02x?}"))
-}
-
-fn check_job(
-    key: JobKey,
-    answer: Result<QueryAnswer, Refused>,
-    ledger: &Ledger,
-) -> Result<(), String> {
-    let Ok(QueryAnswer::Job(view)) = answer else { return Ok(()) };
-    let Some(view) = view else {
-        let lost = ledger.ended.get(&key).is_some_and(|end| ledger.remembers(end));
-        return expect(!lost, &format!("job {key} has ended and is not remembered"));
-    };
-    if view.outcome.is_some() {
-        let end = ledger.ended.get(&key).ok_or("a job that is read as ended is not")?;
-        return expect(
-            end.result == view.result,
-            &format!("job {key} was read with another result"),
-        );
-    }
-    let payload = ledger.jobs.get(&key).map(|job| &job.payload);
-    let payload = payload.or_else(|| ledger.ended.get(&key).map(|end| &end.payload));
-    expect(payload == Some(&view.payload), &format!("job {key} was read with another payload"))
-}
-
-fn cover_refusal(
-    command: &Command,
-    rejection: &Rejection,
-    ledger: &Ledger,
-    coverage: &mut Coverage,
-) {
-    let Some((key, verb)) = verb_of(command) else { return };
-    match rejection {
-        Rejection::JobInWrongState { state, verb, .. } => coverage.refused(state, verb),
-        Rejection::LeaseEnded { .. } => coverage.refused(JobState::Ready.name(), verb.name()),
-        Rejection::JobNotFound { .. } | Rejection::IncidentNotFound { .. } => {
-            let ended = ledger.ended.get(&key).map(super::ledger::LedgerEnd::state);
-            let state = ended.or_else(|| ledger.jobs.get(&key).map(|job| job.state));
-            if let Some(state) = state {
-                coverage.refused(state.name(), verb.name());
-            }
-        }
-        _ => {}
-    }
-}
-
-fn verb_of(command: &Command) -> Option<(JobKey, Verb)> {
-    Some(match command {
-        Command::ExtendLease(command) => (command.lease.key, Verb::ExtendLease),
-        Command::ReportProgress(command) => (command.lease.key, Verb::Report),
-        Command::AppendLog(command) => (command.lease.key, Verb::Report),
-        Command::CompleteJob(command) => (command.lease.key, Verb::Complete),
-        Command::FailJob(command) => (command.lease.key, Verb::Fail),
-        Command::ThrowError(command) => (command.lease.key, Verb::ThrowError),
-        Command::ReleaseJob(command) => (command.lease.key, Verb::Release),
-        Command::CancelJob(command) => (command.key, Verb::Cancel),
-        Command::UpdateJob(command) => (command.key, Verb::Update),
-        Command::ResolveIncident(command) => (command.key, Verb::Resolve),
-        _ => return None,
-    })
-}
-
-fn name_of(command: &Command) -> &'static str {
-    match command {
-        Command::CreateJob(_) => "create",
-        Command::ActivateJobs(_) => "activate",
-        Command::ReturnJob(_) => "return",
-        Command::ExtendLease(_) => "extend",
-        Command::ReportProgress(_) => "progress",
-        Command::AppendLog(_) => "log",
-        Command::CompleteJob(_) => "complete",
-        Command::FailJob(_) => "fail",
-        Command::ThrowError(_) => "throw",
-        Command::ReleaseJob(_) => "release",
-        Command::CancelJob(_) => "cancel",
-        Command::UpdateJob(_) => "update",
-        Command::ResolveIncident(_) => "resolve",
-        Command::ConfigureQueue(_) => "configure queue",
-        Command::PauseQueue(_) => "pause",
-        Command::ConfigureLimit(_) => "configure limit",
-        Command::PutDocuments(_) => "documents",
+    fn check_created(
+        &mut self,
+        create: &CreateJob,
+        key: JobKey,
+        existing: bool,
+        ledger: &Ledger,
+    ) -> Result<(), String> {
+                let live = ledger.jobs.get(&key).map(|job| {
+                    let request = job.options.as_ref().map_or("", |o| &o.request_id);
+                    (&job.payload, request.to_owned())
+                });
+                let ended = ledger.ended.get(key);
+                let ended = ended.map(|end| (&end.payload, end.request_id.clone()));
+                let (payload, request) = live.or(ended).ok_or("the job is not in the log")?;
+                let wanted = create.options.as_ref().map_or("", |options| &options.request_id);
+                expect(*request == *wanted, "the job has another request id")?;
+                self.known.push(*key);
+                if *existing {
+                    return expect(!wanted.is_empty(), "nothing was repeated");
+                }
+                expect(self.created.insert(*key), "two creates made one job")?;
+                expect(*payload == create.payload, "the job has another payload")?;
+                self.requests.insert(wanted.to_owned(), (*key, self.now_ms));
+                Ok(())
     }
 }

@@ -54,23 +54,7 @@ impl Sim {
         if life.refusing() {
             return Err(Stop::Violation("creates are refused though all is well".to_owned()));
         }
-        let mut commands = Vec::new();
-        for number in 0..self.plan.queues {
-            let queue = queue_name(number);
-            let settings = QueueSettings::DEFAULT;
-            let configure = ConfigureQueue { queue: queue.clone(), settings, seed_only: false };
-            commands.push(Command::ConfigureQueue(configure));
-            commands.push(Command::PauseQueue(PauseQueue { queue, paused: false }));
-        }
-        for (tenant, name) in ["t", "u"].into_iter().flat_map(|tenant| {
-            ["c0", "c1", "c2", "c3", "w0", "w1", "w2", "w3"].map(|name| (tenant, name))
-        }) {
-            commands.push(Command::ConfigureLimit(ConfigureLimit {
-                tenant: tenant.into(),
-                name: name.into(),
-                settings: LimitSettings::default(),
-            }));
-        }
+        let commands = let_everything_run(self.plan.queues);
         clients.send(life, commands, false);
         for _ in 0..ROUNDS_MAX {
             self.machine.drain(life)?;
@@ -114,6 +98,27 @@ impl Sim {
             .collect();
         Err(Stop::Violation(format!("jobs do not come to rest: {}", left.join(", "))))
     }
+}
+
+/// No queue is paused and no key holds anything back.
+fn let_everything_run(queues: u64) -> Vec<Command> {
+    let mut commands = Vec::new();
+    for queue in (0..queues).map(queue_name) {
+        let settings = QueueSettings::DEFAULT;
+        let configure = ConfigureQueue { queue: queue.clone(), settings, seed_only: false };
+        commands.push(Command::ConfigureQueue(configure));
+        commands.push(Command::PauseQueue(PauseQueue { queue, paused: false }));
+    }
+    for tenant in ["t", "u"] {
+        for name in ["c0", "c1", "c2", "c3", "w0", "w1", "w2", "w3"] {
+            commands.push(Command::ConfigureLimit(ConfigureLimit {
+                tenant: tenant.into(),
+                name: name.into(),
+                settings: LimitSettings::default(),
+            }));
+        }
+    }
+    commands
 }
 
 /// What a person does about a job that time alone does not move.

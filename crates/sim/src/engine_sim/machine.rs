@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
-use windlass_checkpoint::{Error as CheckpointError, MemoryCheckpoint, MemoryDisk, View};
+use windlass_checkpoint::{MemoryCheckpoint, MemoryDisk};
 use windlass_engine::invariant;
 use windlass_engine::lifecycle::JobState;
 use windlass_log::{
@@ -17,9 +17,9 @@ use windlass_log::{
 use windlass_partition::Options;
 use windlass_partition::checkpoint::{Order, Written};
 use windlass_partition::clock::{ClockSource, EngineClock};
-use windlass_partition::core::{Action, Core, Delivery, Round};
+use windlass_partition::core::{Core, Delivery, Round};
 use windlass_partition::recover::{OpenError, Recovered, recover};
-use windlass_partition::request::{QueryAnswer, Refused, Request};
+use windlass_partition::request::Request;
 use windlass_record::bound::{Bound, Bounds};
 use windlass_record::rejection::Rejection;
 
@@ -83,43 +83,43 @@ pub struct Machine {
 
 /// A process with the partition open.
 pub struct Life {
-    core: Core,
-    clock: EngineClock,
-    log: Arc<FileLog>,
-    store: MemoryCheckpoint,
-    reader: Box<dyn LogReader>,
-    first: VecDeque<Request>,
-    usual: VecDeque<Request>,
-    work: VecDeque<Round>,
-    loads: VecDeque<Load>,
-    in_flight: bool,
-    done: Option<Done>,
-    position: Position,
-    durable_lsn: u64,
-    number: u32,
-    bytes_since: u64,
-    lag_bytes: u64,
-    checkpoint_asked: bool,
-    stage: Stage,
-    order_position: Option<Position>,
-    writing: Option<Order>,
-    written: Option<Written>,
+    pub(super) core: Core,
+    pub(super) clock: EngineClock,
+    pub(super) log: Arc<FileLog>,
+    pub(super) store: MemoryCheckpoint,
+    pub(super) reader: Box<dyn LogReader>,
+    pub(super) first: VecDeque<Request>,
+    pub(super) usual: VecDeque<Request>,
+    pub(super) work: VecDeque<Round>,
+    pub(super) loads: VecDeque<Load>,
+    pub(super) in_flight: bool,
+    pub(super) done: Option<Done>,
+    pub(super) position: Position,
+    pub(super) durable_lsn: u64,
+    pub(super) number: u32,
+    pub(super) bytes_since: u64,
+    pub(super) lag_bytes: u64,
+    pub(super) checkpoint_asked: bool,
+    pub(super) stage: Stage,
+    pub(super) order_position: Option<Position>,
+    pub(super) writing: Option<Order>,
+    pub(super) written: Option<Written>,
 }
 
 /// What the loader has to do, in order.
-enum Load {
+pub(super) enum Load {
     Delivery(Delivery),
     /// A checkpoint may be written when what was handed out before it has been read.
     Checkpoint(Box<Order>),
 }
 
-struct Done {
-    last_lsn: u64,
-    position: Position,
-    batch: Batch,
+pub(super) struct Done {
+    pub(super) last_lsn: u64,
+    pub(super) position: Position,
+    pub(super) batch: Batch,
 }
 
-enum Stage {
+pub(super) enum Stage {
     Idle,
     Collecting,
     Waiting(Box<Order>),
@@ -250,25 +250,29 @@ impl Machine {
     }
 
     fn recover(&self, log: &FileLog, store: &MemoryCheckpoint) -> Result<Recovered, Stop> {
-        recover(log, store, &self.options, self.clock.read()).map_err(|error| match error {
-            OpenError::Log(error) => self.log_failed(&error),
-            error => Stop::Violation(format!("the partition does not open: {}", chain(&error))),
+        let recovered = recover(log, store, &self.options, self.clock.read());
+        recovered.map_err(|error| {
+            if let OpenError::Log(error) = &error {
+                return self.log_failed(error);
+            }
+            Stop::Violation(format!("the partition does not open: {}", chain(&error)))
         })
     }
 
     /// A crash explains every failure; a failed write or sync stops the partition; a full disk may
     /// keep it from starting; everything else is a bug.
-    fn log_failed(&self, error: &LogError) -> Stop {
+    pub(super) fn log_failed(&self, error: &LogError) -> Stop {
         if self.disk.is_crashed() {
             return Stop::Crashed;
         }
-        match error {
-            LogError::WriteFailed(_)
-            | LogError::Poisoned
-            | LogError::NoSpace
-            | LogError::Io { .. } => Stop::Stopped(chain(error)),
-            error => Stop::Violation(format!("the log failed: {}", chain(error))),
+        let explained = matches!(
+            error,
+            LogError::WriteFailed(_) | LogError::Poisoned | LogError::NoSpace | LogError::Io { .. }
+        );
+        if explained {
+            return Stop::Stopped(chain(error));
         }
+        Stop::Violation(format!("the log failed: {}", chain(error)))
     }
 
     /// Reads all that is durable and returns the reader, which stands at the end.
@@ -279,7 +283,7 @@ impl Machine {
         Ok(reader)
     }
 
-    fn read_on(&mut self, reader: &mut dyn LogReader) -> Result<(), Stop> {
+    pub(super) fn read_on(&mut self, reader: &mut dyn LogReader) -> Result<(), Stop> {
         loop {
             match reader.next_entry() {
                 Ok(Some(entry)) => self
@@ -411,7 +415,12 @@ impl Machine {
                 JobState::Active => {
                     job.deadlines().lease != windlass_record::policy::DeadlineOutcome::Alert
                 }
-                _ => false,
+                JobState::Ready
+                | JobState::Incident
+                | JobState::Completed
+                | JobState::Failed
+                | JobState::Cancelled
+                | JobState::Vacant => false,
             };
             if timed && job.due_ms <= now_ms {
                 return Err(Stop::Violation(format!(
@@ -437,119 +446,6 @@ impl Machine {
             }
         }
         Ok(())
-    }
-
-    // ── the threads beside it ───────────────────────────────────────────────────────────────
-
-    /// The commit thread does its next piece of work, if there is one.
-    pub fn commit(&mut self, life: &mut Life) -> Result<(), Stop> {
-        let Some(mut round) = life.work.pop_front() else { return Ok(()) };
-        if let Some(mut batch) = round.batch.take() {
-            match life.log.append(&mut batch) {
-                Ok(position) => {
-                    self.read_on(&mut *life.reader)?;
-                    let last_lsn = batch.last_lsn();
-                    if self.shadow.last_lsn() != last_lsn {
-                        return Err(Stop::Violation(format!(
-                            "batch up to {last_lsn} was appended, {} can be read",
-                            self.shadow.last_lsn()
-                        )));
-                    }
-                    life.done = Some(Done { last_lsn, position, batch });
-                }
-                Err(LogError::NoSpace) if !self.disk.is_crashed() => {
-                    self.coverage.count("log", "batches that waited for room");
-                    round.batch = Some(batch);
-                    life.work.push_front(round);
-                    return Ok(());
-                }
-                Err(error) => {
-                    let stop = self.log_failed(&error);
-                    round.deliveries.into_iter().for_each(refuse);
-                    return Err(stop);
-                }
-            }
-        }
-        for delivery in round.deliveries {
-            if delivery.missing.is_empty() {
-                deliver(life, delivery);
-            } else {
-                life.loads.push_back(Load::Delivery(delivery));
-            }
-        }
-        self.check_disk()
-    }
-
-    /// The loader does its next piece of work.
-    pub fn load(&mut self, life: &mut Life) -> Result<(), Stop> {
-        match life.loads.pop_front() {
-            None => Ok(()),
-            Some(Load::Checkpoint(order)) => {
-                life.writing = Some(*order);
-                Ok(())
-            }
-            Some(Load::Delivery(mut delivery)) => {
-                for missing in std::mem::take(&mut delivery.missing) {
-                    self.coverage.count("payload", "read back from the store");
-                    match life.store.get(&missing.key) {
-                        Ok(Some(bytes)) => delivery.fill(&missing, bytes.into()),
-                        Ok(None) => {
-                            return Err(Stop::Violation(format!(
-                                "no payload under {:02x?}",
-                                missing.key
-                            )));
-                        }
-                        Err(error) => {
-                            refuse(delivery);
-                            return Err(Stop::Stopped(chain(&error)));
-                        }
-                    }
-                }
-                deliver(life, delivery);
-                Ok(())
-            }
-        }
-    }
-
-    /// The checkpoint writer does its next piece of work.
-    pub fn write_checkpoint(&mut self, life: &mut Life) -> Result<(), Stop> {
-        let Some(mut order) = life.writing.take() else { return Ok(()) };
-        let position = order.position.map_or(0, Position::to_raw);
-        match order.images.write(&life.store, position, order.checksum) {
-            Ok(()) => {}
-            Err(error @ (CheckpointError::Poisoned | CheckpointError::Stale)) => {
-                return Err(Stop::Stopped(chain(&error)));
-            }
-            Err(CheckpointError::Io { .. }) => {
-                self.coverage.count("checkpoint", "failed and tried again");
-                life.writing = Some(order);
-                return Ok(());
-            }
-            Err(error) => return Err(Stop::Violation(chain(&error))),
-        }
-        self.coverage.count("checkpoint", "written");
-        if let Err(error) = life.log.trim(order.images.lsn)
-            && let stop @ (Stop::Crashed | Stop::Violation(_)) = self.log_failed(&error)
-        {
-            return Err(stop);
-        }
-        life.written = Some(Written { number: order.images.number, lsn: order.images.lsn });
-        self.check_disk()
-    }
-
-    /// The commit thread has nothing to do for a while.
-    pub fn idle(&mut self, life: &mut Life) -> Result<(), Stop> {
-        if life.work.is_empty()
-            && let Err(error) = life.log.idle()
-            && let stop @ (Stop::Crashed | Stop::Violation(_)) = self.log_failed(&error)
-        {
-            return Err(stop);
-        }
-        self.check_disk()
-    }
-
-    fn check_disk(&self) -> Result<(), Stop> {
-        if self.disk.is_crashed() { Err(Stop::Crashed) } else { Ok(()) }
     }
 
     // ── time ────────────────────────────────────────────────────────────────────────────────
@@ -661,46 +557,6 @@ fn hand_over(life: &mut Life) {
         life.lag_bytes += bytes;
     }
     life.work.push_back(round);
-}
-
-/// As the partition's deliverer does.
-fn deliver(life: &mut Life, delivery: Delivery) {
-    let left = match delivery.action {
-        Action::Commands(reply, results) => {
-            reply(results);
-            Vec::new()
-        }
-        Action::Query(reply, answer) => {
-            reply(Ok(answer));
-            Vec::new()
-        }
-        Action::Poll(reply, jobs) => reply(jobs),
-        Action::Jobs(sink, jobs) => sink.deliver(jobs),
-        Action::Stop(sinks, token) => {
-            for sink in sinks {
-                sink.stop(token.key, token.activation);
-            }
-            Vec::new()
-        }
-    };
-    if !left.is_empty() {
-        let unsent = left.iter().map(|job| job.unsent).collect();
-        life.first.push_back(Request::Return(unsent));
-    }
-}
-
-fn refuse(delivery: Delivery) {
-    match delivery.action {
-        Action::Commands(reply, results) => {
-            reply(results.iter().map(|_| Err(Refused::Stopped)).collect());
-        }
-        Action::Query(reply, _) => reply(Err::<QueryAnswer, _>(Refused::Stopped)),
-        Action::Poll(reply, _) => {
-            reply(Err(Refused::Stopped));
-        }
-        Action::Jobs(sink, _) => sink.end(),
-        Action::Stop(..) => {}
-    }
 }
 
 /// An error with all that caused it.

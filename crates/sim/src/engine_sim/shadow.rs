@@ -232,12 +232,13 @@ fn differ(found: &Images, expected: &Images) -> Result<(), String> {
 }
 
 fn payload_of(event: &Event<'_>) -> Option<Payload> {
-    match event {
-        Event::JobCreated(created) => Some(created.payload),
-        Event::JobEnded { result, .. } => Some(*result),
-        Event::DocumentPut { bytes, .. } => Some(*bytes),
-        _ => None,
+    if let Event::JobCreated(created) = event {
+        return Some(created.payload);
     }
+    if let Event::JobEnded { result: bytes, .. } | Event::DocumentPut { bytes, .. } = event {
+        return Some(*bytes);
+    }
+    None
 }
 
 struct Collect<'a> {
