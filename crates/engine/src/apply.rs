@@ -281,10 +281,10 @@ impl State {
         now_ms: u64,
     ) {
         self.bury(slot);
-        if outcome != Outcome::Completed
+        if matches!(outcome, Outcome::Cancelled | Outcome::TimedOut)
             && let Some(worker) = self.worker_name(slot)
         {
-            // Unless it was the worker itself who ended it, it should hear of it.
+            // Somebody else ended it: its worker works for nothing and should hear of it.
             let token = Token { key: self.job(slot).key, activation: self.job(slot).activation };
             self.effects.lost.push((token, worker.clone()));
         }

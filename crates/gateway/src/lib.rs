@@ -35,3 +35,5 @@ pub use metrics::Metrics;
 pub use poll::PollRequest;
 pub use stream::{Deliveries, Delivery, Stop, StreamControl};
 pub use windlass_partition::request;
+/// The vocabulary of commands, for whoever may use the gateway and not the crate itself.
+pub use windlass_record as record;

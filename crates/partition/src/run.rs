@@ -390,7 +390,10 @@ impl Run {
             recv(first) -> request => request.map_or(Happened::Time, Happened::First),
             recv(usual) -> request => request.map_or(Happened::Time, Happened::Usual),
             recv(self.written) -> written => written.map_or(Happened::Time, Happened::Written),
-            recv(self.control) -> control => control.map_or(Happened::Time, Happened::Control),
+            recv(self.control) -> control => {
+                // Whoever could stop it is gone.
+                Happened::Control(control.unwrap_or(Control::Stop))
+            }
             default(timeout) => Happened::Time,
         }
     }

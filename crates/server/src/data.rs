@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use windlass_checkpoint::{LocalCheckpoint, LocalOptions};
+use windlass_gateway::record::id::PartitionId;
 use windlass_log::fs::OsFileSystem;
 use windlass_log::{FileLog, FileLogOptions, LifeId, NewLog};
-use windlass_record::id::PartitionId;
 
 use crate::error::ServeError;
 

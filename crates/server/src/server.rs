@@ -15,8 +15,8 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use windlass_gateway::Gateway;
+use windlass_gateway::record::command::Command;
 use windlass_partition::{DURABILITY, Partition, Recovery, StopReason};
-use windlass_record::command::Command;
 
 use crate::data::{self, Data};
 use crate::error::ServeError;

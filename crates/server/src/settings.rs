@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use windlass_gateway::Limits;
+use windlass_gateway::record::bound::Bounds;
+use windlass_gateway::record::command::{ConfigureQueue, QueueName};
+use windlass_gateway::record::policy::{JobOrder, PriorityRule, QueueSettings, RateWindow};
 use windlass_log::FileLogOptions;
 use windlass_partition::Options;
-use windlass_record::bound::Bounds;
-use windlass_record::command::{ConfigureQueue, QueueName};
-use windlass_record::policy::{JobOrder, PriorityRule, QueueSettings, RateWindow};
 
 use crate::error::ConfigError;
 

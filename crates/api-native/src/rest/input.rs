@@ -1,4 +1,6 @@
 //! What requests carry, and the commands they become.
+//!
+//! long: one list of wire shapes, each a few lines beside the command it becomes; read by looking up.
 
 use std::sync::Arc;
 

@@ -70,7 +70,9 @@ impl<T: Default> Paged<T> {
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         let (page, place) = (index >> PAGE_BITS, index & (PAGE_LEN - 1));
         let first = u32::try_from(page << PAGE_BITS).unwrap_or(u32::MAX);
-        (first..).zip(self.pages.iter().skip(page).flatten()).skip(place)
+        // The pages come first, so that a number past the last page counts nothing.
+        let places = self.pages.iter().skip(page).flatten().zip(first..);
+        places.map(|(value, number)| (number, value)).skip(place)
     }
 
     /// All places in order of their number, vacant ones too.

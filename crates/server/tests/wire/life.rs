@@ -2,8 +2,8 @@
 
 use tokio::time::timeout;
 use tonic::Code;
-use windlass_record::command::{ConfigureQueue, QueueName};
-use windlass_record::policy::{JobOrder, QueueSettings};
+use windlass_gateway::record::command::{ConfigureQueue, QueueName};
+use windlass_gateway::record::policy::{JobOrder, QueueSettings};
 use windlass_server::{ServeError, start};
 use windlass_worker::v1;
 

@@ -329,12 +329,12 @@ async fn bad_input_is_a_problem_with_a_code_and_a_sentence() {
     }
 }
 
-/// Found by schemathesis: a cursor past the last place made the partition panic in debug builds.
+/// A cursor past 2^32 once made a debug build of the engine panic.
 #[tokio::test]
 async fn a_cursor_that_leads_nowhere_is_the_end() {
     let bench = Bench::start().await;
     create(&bench, json!({ "queue": "q" })).await;
-    for cursor in [1, 4_294_967_294, 4_294_967_295, 4_294_967_296, 1 << 40, u64::MAX] {
+    for cursor in [1, 4_096, 4_294_967_294, 4_294_967_295, 4_294_967_296, u64::MAX] {
         for state in ["", "&state=completed"] {
             let path = format!("/windlass/v1/jobs?cursor={cursor}{state}");
             let page = bench.json("GET", &path, "").await;

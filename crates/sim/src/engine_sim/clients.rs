@@ -1,7 +1,7 @@
 //! Those who use the partition: producers, workers and operators. They remember what they asked and
 //! object to an answer that does not fit the log.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -107,7 +107,6 @@ pub struct Clients {
     completed: BTreeSet<JobKey>,
     /// Keys that anybody has heard of.
     known: Vec<JobKey>,
-    requests: BTreeMap<String, (JobKey, u64)>,
     now_ms: u64,
 }
 
@@ -128,7 +127,6 @@ impl Clients {
             created: BTreeSet::new(),
             completed: BTreeSet::new(),
             known: Vec::new(),
-            requests: BTreeMap::new(),
             now_ms: 0,
         }
     }
@@ -530,22 +528,21 @@ impl Clients {
         existing: bool,
         ledger: &Ledger,
     ) -> Result<(), String> {
-                let live = ledger.jobs.get(&key).map(|job| {
-                    let request = job.options.as_ref().map_or("", |o| &o.request_id);
-                    (&job.payload, request.to_owned())
-                });
-                let ended = ledger.ended.get(key);
-                let ended = ended.map(|end| (&end.payload, end.request_id.clone()));
-                let (payload, request) = live.or(ended).ok_or("the job is not in the log")?;
-                let wanted = create.options.as_ref().map_or("", |options| &options.request_id);
-                expect(*request == *wanted, "the job has another request id")?;
-                self.known.push(*key);
-                if *existing {
-                    return expect(!wanted.is_empty(), "nothing was repeated");
-                }
-                expect(self.created.insert(*key), "two creates made one job")?;
-                expect(*payload == create.payload, "the job has another payload")?;
-                self.requests.insert(wanted.to_owned(), (*key, self.now_ms));
-                Ok(())
+        let live = ledger.jobs.get(&key).map(|job| {
+            let request = job.options.as_ref().map_or("", |o| &o.request_id);
+            (&job.payload, request.to_owned())
+        });
+        let ended = ledger.ended.get(&key);
+        let ended = ended.map(|end| (&end.payload, end.request_id.clone()));
+        let (payload, request) = live.or(ended).ok_or("the job is not in the log")?;
+        let wanted = create.options.as_ref().map_or("", |options| &options.request_id);
+        expect(*request == *wanted, "the job has another request id")?;
+        self.known.push(key);
+        if existing {
+            return expect(!wanted.is_empty(), "nothing was repeated");
+        }
+        expect(self.created.insert(key), "two creates made one job")?;
+        expect(*payload == create.payload, "the job has another payload")?;
+        Ok(())
     }
 }
