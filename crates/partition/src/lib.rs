@@ -14,6 +14,7 @@
 
 pub mod checkpoint;
 pub mod clock;
+mod commit;
 pub mod core;
 mod finished;
 mod handle;

@@ -25,11 +25,12 @@ use windlass_record::rejection::Rejection;
 
 use crate::checkpoint::{Order, Written, write_checkpoints};
 use crate::clock::{ClockSource, EngineClock, SystemClock};
-use crate::core::{Action, Core, Delivery, Round};
+use crate::commit::{Commit, Deliverer, Done, Loader, Work, refuse, refuse_request};
+use crate::core::Core;
 use crate::handle::{Handle, Load, weight};
 use crate::options::Options;
 use crate::recover::{OpenError, recover};
-use crate::request::{Query, QueryAnswer, Refused, Request};
+use crate::request::{Query, QueryAnswer, Request};
 
 /// Requests of the usual lane taken in one round.
 const USUAL_PER_ROUND_MAX: usize = 256;
@@ -117,7 +118,7 @@ impl Checkpoints {
     }
 }
 
-enum Control {
+pub(crate) enum Control {
     /// Write a checkpoint now and say which lsn it holds.
     Checkpoint(Sender<u64>),
     Stop,
@@ -159,26 +160,8 @@ impl Partition {
         });
         let handle = Handle { first: first.clone(), usual, load: load.clone() };
 
-        let (work, work_in) = unbounded();
-        let (done, done_in) = unbounded();
-        let (to_load, to_load_in) = unbounded();
-        let (orders, orders_in) = unbounded();
-        let (written, written_in) = unbounded();
-
-        let commit = Commit {
-            log: log.clone(),
-            work: work_in,
-            done,
-            deliverer: Deliverer { to_load: Some(to_load), returns: first.clone() },
-        };
-        let store: Arc<dyn Checkpoint> = checkpoint.clone();
-        let loader = Loader {
-            store: store.clone(),
-            input: to_load_in,
-            orders,
-            deliverer: Deliverer { to_load: None, returns: first },
-            control: control.clone(),
-        };
+        let mut threads = Vec::new();
+        let beside = start_beside(&log, &checkpoint, (first, control.clone()), &mut threads)?;
         let now_ms = recovered.last_ms;
         let mut run = Run {
             core: recovered.core,
@@ -189,9 +172,9 @@ impl Partition {
             usual: usual_in,
             control: control_in,
             load,
-            work,
-            done: done_in,
-            written: written_in,
+            work: beside.work,
+            done: beside.done,
+            written: beside.written,
             in_flight: false,
             recycled: None,
             position: recovered.position,
@@ -201,12 +184,6 @@ impl Partition {
             callers: Vec::new(),
             options,
         };
-        let mut threads = Vec::new();
-        threads.push(spawn("windlass-commit", move || commit.run())?);
-        threads.push(spawn("windlass-loader", move || loader.run())?);
-        threads.push(spawn("windlass-checkpoint", move || {
-            write_checkpoints(&orders_in, &written, &*store, &*log);
-        })?);
         threads.push(spawn("windlass-loop", move || {
             let reason = run.run();
             run.end();
@@ -269,6 +246,47 @@ impl Partition {
             }
         }
     }
+}
+
+/// How the loop talks to the threads beside it.
+struct Beside {
+    work: Sender<Work>,
+    done: Receiver<Done>,
+    written: Receiver<windlass_checkpoint::Result<Written>>,
+}
+
+/// Starts the threads beside the loop.
+fn start_beside(
+    log: &Arc<dyn Log>,
+    checkpoint: &Arc<dyn Checkpoint>,
+    (returns, control): (Sender<Request>, Sender<Control>),
+    threads: &mut Vec<JoinHandle<()>>,
+) -> Result<Beside, OpenError> {
+    let (work, work_in) = unbounded();
+    let (done_out, done) = unbounded();
+    let (to_load, to_load_in) = unbounded();
+    let (orders, orders_in) = unbounded();
+    let (written_out, written) = unbounded();
+    let commit = Commit {
+        log: log.clone(),
+        work: work_in,
+        done: done_out,
+        deliverer: Deliverer { to_load: Some(to_load), returns: returns.clone() },
+    };
+    let loader = Loader {
+        store: checkpoint.clone(),
+        input: to_load_in,
+        orders,
+        deliverer: Deliverer { to_load: None, returns },
+        control,
+    };
+    let (log, store) = (log.clone(), checkpoint.clone());
+    threads.push(spawn("windlass-commit", move || commit.run())?);
+    threads.push(spawn("windlass-loader", move || loader.run())?);
+    threads.push(spawn("windlass-checkpoint", move || {
+        write_checkpoints(&orders_in, &written_out, &*store, &*log);
+    })?);
+    Ok(Beside { work, done, written })
 }
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, OpenError> {
@@ -610,249 +628,6 @@ impl Run {
         deliveries.into_iter().chain(left).for_each(refuse);
         for request in self.first.try_iter().chain(self.usual.try_iter()) {
             refuse_request(request);
-        }
-    }
-}
-
-fn refuse_request(request: Request) {
-    match request {
-        Request::Commands(commands) => {
-            let results = commands.items.iter().map(|_| Err(Refused::Stopped)).collect();
-            (commands.reply)(results);
-        }
-        Request::Query(_, reply) => reply(Err(Refused::Stopped)),
-        Request::Poll(poll) => {
-            (poll.reply)(Err(Refused::Stopped));
-        }
-        Request::OpenStream(stream) => stream.sink.end(),
-        Request::EndPoll(_)
-        | Request::AddCredits(..)
-        | Request::CloseStream(_)
-        | Request::Return(_) => {}
-    }
-}
-
-fn refuse(delivery: Delivery) {
-    match delivery.action {
-        Action::Commands(reply, results) => {
-            reply(results.iter().map(|_| Err(Refused::Stopped)).collect());
-        }
-        Action::Query(reply, _) => reply(Err(Refused::Stopped)),
-        Action::Poll(reply, _) => {
-            reply(Err(Refused::Stopped));
-        }
-        Action::Jobs(sink, _) => sink.end(),
-        Action::Stop(..) => {}
-    }
-}
-
-/// What the commit thread has to do, in order.
-enum Work {
-    Round(Round),
-    /// To be passed on to the writer behind all deliveries before it.
-    Checkpoint(Box<Order>),
-}
-
-/// What the loader has to do, in order.
-enum Errand {
-    Delivery(Delivery),
-    Checkpoint(Box<Order>),
-}
-
-/// What the commit thread says about a batch.
-struct Done {
-    batch: Batch,
-    last_lsn: u64,
-    result: Result<Position, LogError>,
-}
-
-/// The commit thread: makes batches durable, then lets their deliveries leave.
-struct Commit {
-    log: Arc<dyn Log>,
-    work: Receiver<Work>,
-    done: Sender<Done>,
-    deliverer: Deliverer,
-}
-
-impl Commit {
-    fn run(self) {
-        /// Nothing came for this long: a good moment to note what is durable.
-        const IDLE_AFTER: Duration = Duration::from_millis(50);
-        let mut noted = true;
-        loop {
-            let work = if noted {
-                self.work.recv().ok()
-            } else {
-                match self.work.recv_timeout(IDLE_AFTER) {
-                    Ok(work) => Some(work),
-                    Err(crossbeam_channel::RecvTimeoutError::Timeout) => {
-                        self.note_idle();
-                        noted = true;
-                        continue;
-                    }
-                    Err(crossbeam_channel::RecvTimeoutError::Disconnected) => None,
-                }
-            };
-            let round = match work {
-                None => break,
-                Some(Work::Round(round)) => round,
-                Some(Work::Checkpoint(order)) => {
-                    self.deliverer.pass_on(Errand::Checkpoint(order));
-                    continue;
-                }
-            };
-            if let Some(batch) = round.batch {
-                noted = false;
-                let (done, failed) = self.append(batch);
-                // The loop ends before this thread does.
-                let _ = self.done.send(done);
-                if failed {
-                    round.deliveries.into_iter().for_each(refuse);
-                    continue;
-                }
-            }
-            for delivery in round.deliveries {
-                self.deliverer.deliver(delivery);
-            }
-        }
-        self.note_idle();
-    }
-
-    fn append(&self, mut batch: Batch) -> (Done, bool) {
-        /// A full disk is asked again this often.
-        const ROOM_AGAIN_AFTER: Duration = Duration::from_millis(50);
-        let last_lsn = batch.last_lsn();
-        let result = loop {
-            match self.log.append(&mut batch) {
-                Err(LogError::NoSpace) => std::thread::sleep(ROOM_AGAIN_AFTER),
-                result => break result,
-            }
-        };
-        let failed = result.is_err();
-        (Done { batch, last_lsn, result }, failed)
-    }
-
-    fn note_idle(&self) {
-        if let Err(error) = self.log.idle() {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "failed to note what is durable"
-            );
-        }
-    }
-}
-
-/// Lets answers leave.
-struct Deliverer {
-    /// Where deliveries go that lack payloads; the loader itself has none.
-    to_load: Option<Sender<Errand>>,
-    returns: Sender<Request>,
-}
-
-impl Deliverer {
-    fn pass_on(&self, errand: Errand) {
-        if let Some(to_load) = &self.to_load {
-            // The loader ends after the commit thread.
-            let _ = to_load.send(errand);
-        }
-    }
-
-    fn deliver(&self, delivery: Delivery) {
-        if !delivery.missing.is_empty() && self.to_load.is_some() {
-            self.pass_on(Errand::Delivery(delivery));
-            return;
-        }
-        let left = match delivery.action {
-            Action::Commands(reply, results) => {
-                reply(results);
-                Vec::new()
-            }
-            Action::Query(reply, answer) => {
-                reply(Ok(answer));
-                Vec::new()
-            }
-            Action::Poll(reply, jobs) => reply(jobs),
-            Action::Jobs(sink, jobs) => sink.deliver(jobs),
-            Action::Stop(sinks, token) => {
-                for sink in sinks {
-                    sink.stop(token.key, token.activation);
-                }
-                Vec::new()
-            }
-        };
-        if !left.is_empty() {
-            let unsent = left.iter().map(|job| job.unsent).collect();
-            // When the loop has ended, the leases end by themselves.
-            let _ = self.returns.send(Request::Return(unsent));
-        }
-    }
-}
-
-/// The loader thread: reads payloads that were evicted, then lets their deliveries leave, and
-/// passes checkpoints on when it has read all that they may change.
-struct Loader {
-    store: Arc<dyn Checkpoint>,
-    input: Receiver<Errand>,
-    orders: Sender<Order>,
-    deliverer: Deliverer,
-    control: Sender<Control>,
-}
-
-impl Loader {
-    fn run(self) {
-        while let Ok(errand) = self.input.recv() {
-            let mut delivery = match errand {
-                Errand::Delivery(delivery) => delivery,
-                Errand::Checkpoint(order) => {
-                    // The writer ends after the loader.
-                    let _ = self.orders.send(*order);
-                    continue;
-                }
-            };
-            match self.fill(&mut delivery) {
-                Ok(()) => self.deliverer.deliver(delivery),
-                Err(lost) => {
-                    refuse(delivery);
-                    // The loop may have ended.
-                    let _ = self.control.send(Control::Fail(StopReason::Payload(lost)));
-                }
-            }
-        }
-    }
-
-    fn fill(&self, delivery: &mut Delivery) -> Result<(), PayloadLost> {
-        let mut missing = std::mem::take(&mut delivery.missing);
-        missing.sort_by(|a, b| a.key.cmp(&b.key));
-        let keys: Vec<&[u8]> = missing.iter().map(|missing| &*missing.key).collect();
-        let found = self.store.get_many(&keys).map_err(PayloadLost::Store)?;
-        for (missing, bytes) in missing.iter().zip(found) {
-            let bytes = bytes.ok_or_else(|| PayloadLost::Missing { key: missing.key.clone() })?;
-            delivery.fill(missing, bytes.into());
-        }
-        Ok(())
-    }
-}
-
-impl Delivery {
-    /// Puts a payload where it was missing.
-    pub fn fill(&mut self, missing: &crate::core::Missing, bytes: Arc<[u8]>) {
-        match &mut self.action {
-            Action::Poll(_, Ok(jobs)) | Action::Jobs(_, jobs) => {
-                if let Some(job) = jobs.get_mut(missing.index) {
-                    job.payload = bytes;
-                }
-            }
-            Action::Query(_, QueryAnswer::Job(Some(job))) => {
-                if missing.result {
-                    job.result = bytes;
-                } else {
-                    job.payload = bytes;
-                }
-            }
-            Action::Query(_, QueryAnswer::Document(Some((_, value)))) => *value = bytes,
-            Action::Query(..) | Action::Poll(..) | Action::Commands(..) | Action::Stop(..) => {
-                unreachable!("only jobs and documents have payloads")
-            }
         }
     }
 }

@@ -316,10 +316,13 @@ fn search_behind_end(
         let offset = if *later == number { walk.offset } else { 0 };
         let read_error = |error| LogError::io("read", &path, error);
         let file = open(fs, &path)?;
-        let rest = file.len_bytes().map_err(read_error)?.saturating_sub(offset);
-        let mut bytes = vec![0; to_usize(rest)];
-        let count = file.read_at(&mut bytes, offset).map_err(read_error)?;
-        search.look_at(bytes.get(..count).unwrap_or_default(), offset);
+        let end = file.len_bytes().map_err(read_error)?;
+        let Some((from, to)) = written_span(&*file, offset, end).map_err(read_error)? else {
+            continue;
+        };
+        let mut bytes = vec![0; to_usize(to.saturating_sub(from))];
+        let count = file.read_at(&mut bytes, from).map_err(read_error)?;
+        search.look_at(bytes.get(..count).unwrap_or_default(), from);
     }
     survey.stray_frames = search.stray_frames;
     survey.highest_lsn_seen = survey.highest_lsn_seen.max(search.highest_lsn);
@@ -330,6 +333,32 @@ fn search_behind_end(
         survey.damage = Some(Damage { file, offset, lsn, fault: walk.fault, proof });
     }
     Ok(())
+}
+
+/// The blocks from the first to the last that are not zero: a fresh segment is zeros behind its end,
+/// and need not be held in memory to see that.
+fn written_span(file: &dyn File, from: u64, end: u64) -> io::Result<Option<(u64, u64)>> {
+    const PART_BYTES: u64 = 1 << 20;
+    let block = BLOCK_BYTES as u64;
+    let mut part = vec![0; to_usize(PART_BYTES)];
+    let mut span = None;
+    let mut at = from;
+    while at < end {
+        let wanted = to_usize(PART_BYTES.min(end - at));
+        let count = file.read_at(part.get_mut(..wanted).unwrap_or_default(), at)?;
+        if count == 0 {
+            break;
+        }
+        for (index, bytes) in (0..).zip(part.get(..count).unwrap_or_default().chunks(BLOCK_BYTES)) {
+            if bytes.iter().any(|byte| *byte != 0) {
+                let start = at + index * block;
+                let first = span.map_or(start, |(first, _)| first);
+                span = Some((first, (start + block).min(end)));
+            }
+        }
+        at += count as u64;
+    }
+    Ok(span)
 }
 
 /// What stands behind the first lsn that cannot be read.

@@ -1,0 +1,257 @@
+//! The threads beside the loop: commit makes batches durable and lets their answers leave; the loader
+//! reads payloads that were evicted; both end when the loop has.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender};
+use windlass_checkpoint::Checkpoint;
+use windlass_log::{Batch, Log, LogError, Position};
+
+use crate::checkpoint::Order;
+use crate::core::{Action, Delivery, Round};
+use crate::request::{QueryAnswer, Refused, Request};
+use crate::run::{Control, PayloadLost, StopReason};
+
+pub(crate) fn refuse_request(request: Request) {
+    match request {
+        Request::Commands(commands) => {
+            let results = commands.items.iter().map(|_| Err(Refused::Stopped)).collect();
+            (commands.reply)(results);
+        }
+        Request::Query(_, reply) => reply(Err(Refused::Stopped)),
+        Request::Poll(poll) => {
+            (poll.reply)(Err(Refused::Stopped));
+        }
+        Request::OpenStream(stream) => stream.sink.end(),
+        Request::EndPoll(_)
+        | Request::AddCredits(..)
+        | Request::CloseStream(_)
+        | Request::Return(_) => {}
+    }
+}
+
+pub(crate) fn refuse(delivery: Delivery) {
+    match delivery.action {
+        Action::Commands(reply, results) => {
+            reply(results.iter().map(|_| Err(Refused::Stopped)).collect());
+        }
+        Action::Query(reply, _) => reply(Err(Refused::Stopped)),
+        Action::Poll(reply, _) => {
+            reply(Err(Refused::Stopped));
+        }
+        Action::Jobs(sink, _) => sink.end(),
+        Action::Stop(..) => {}
+    }
+}
+
+/// What the commit thread has to do, in order.
+pub(crate) enum Work {
+    Round(Round),
+    /// To be passed on to the writer behind all deliveries before it.
+    Checkpoint(Box<Order>),
+}
+
+/// What the loader has to do, in order.
+pub(crate) enum Errand {
+    Delivery(Delivery),
+    Checkpoint(Box<Order>),
+}
+
+/// What the commit thread says about a batch.
+pub(crate) struct Done {
+    pub(crate) batch: Batch,
+    pub(crate) last_lsn: u64,
+    pub(crate) result: Result<Position, LogError>,
+}
+
+/// The commit thread: makes batches durable, then lets their deliveries leave.
+pub(crate) struct Commit {
+    pub(crate) log: Arc<dyn Log>,
+    pub(crate) work: Receiver<Work>,
+    pub(crate) done: Sender<Done>,
+    pub(crate) deliverer: Deliverer,
+}
+
+impl Commit {
+    pub(crate) fn run(self) {
+        /// Nothing came for this long: a good moment to note what is durable.
+        const IDLE_AFTER: Duration = Duration::from_millis(50);
+        let mut noted = true;
+        loop {
+            let work = if noted {
+                self.work.recv().ok()
+            } else {
+                match self.work.recv_timeout(IDLE_AFTER) {
+                    Ok(work) => Some(work),
+                    Err(crossbeam_channel::RecvTimeoutError::Timeout) => {
+                        self.note_idle();
+                        noted = true;
+                        continue;
+                    }
+                    Err(crossbeam_channel::RecvTimeoutError::Disconnected) => None,
+                }
+            };
+            let round = match work {
+                None => break,
+                Some(Work::Round(round)) => round,
+                Some(Work::Checkpoint(order)) => {
+                    self.deliverer.pass_on(Errand::Checkpoint(order));
+                    continue;
+                }
+            };
+            if let Some(batch) = round.batch {
+                noted = false;
+                let (done, failed) = self.append(batch);
+                // The loop ends before this thread does.
+                let _ = self.done.send(done);
+                if failed {
+                    round.deliveries.into_iter().for_each(refuse);
+                    continue;
+                }
+            }
+            for delivery in round.deliveries {
+                self.deliverer.deliver(delivery);
+            }
+        }
+        self.note_idle();
+    }
+
+    fn append(&self, mut batch: Batch) -> (Done, bool) {
+        /// A full disk is asked again this often.
+        const ROOM_AGAIN_AFTER: Duration = Duration::from_millis(50);
+        let last_lsn = batch.last_lsn();
+        let result = loop {
+            match self.log.append(&mut batch) {
+                Err(LogError::NoSpace) => std::thread::sleep(ROOM_AGAIN_AFTER),
+                result => break result,
+            }
+        };
+        let failed = result.is_err();
+        (Done { batch, last_lsn, result }, failed)
+    }
+
+    fn note_idle(&self) {
+        if let Err(error) = self.log.idle() {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "failed to note what is durable"
+            );
+        }
+    }
+}
+
+/// Lets answers leave.
+pub(crate) struct Deliverer {
+    /// Where deliveries go that lack payloads; the loader itself has none.
+    pub(crate) to_load: Option<Sender<Errand>>,
+    pub(crate) returns: Sender<Request>,
+}
+
+impl Deliverer {
+    fn pass_on(&self, errand: Errand) {
+        if let Some(to_load) = &self.to_load {
+            // The loader ends after the commit thread.
+            let _ = to_load.send(errand);
+        }
+    }
+
+    fn deliver(&self, delivery: Delivery) {
+        if !delivery.missing.is_empty() && self.to_load.is_some() {
+            self.pass_on(Errand::Delivery(delivery));
+            return;
+        }
+        let left = match delivery.action {
+            Action::Commands(reply, results) => {
+                reply(results);
+                Vec::new()
+            }
+            Action::Query(reply, answer) => {
+                reply(Ok(answer));
+                Vec::new()
+            }
+            Action::Poll(reply, jobs) => reply(jobs),
+            Action::Jobs(sink, jobs) => sink.deliver(jobs),
+            Action::Stop(sinks, token) => {
+                for sink in sinks {
+                    sink.stop(token.key, token.activation);
+                }
+                Vec::new()
+            }
+        };
+        if !left.is_empty() {
+            let unsent = left.iter().map(|job| job.unsent).collect();
+            // When the loop has ended, the leases end by themselves.
+            let _ = self.returns.send(Request::Return(unsent));
+        }
+    }
+}
+
+/// The loader thread: reads payloads that were evicted, then lets their deliveries leave, and
+/// passes checkpoints on when it has read all that they may change.
+pub(crate) struct Loader {
+    pub(crate) store: Arc<dyn Checkpoint>,
+    pub(crate) input: Receiver<Errand>,
+    pub(crate) orders: Sender<Order>,
+    pub(crate) deliverer: Deliverer,
+    pub(crate) control: Sender<Control>,
+}
+
+impl Loader {
+    pub(crate) fn run(self) {
+        while let Ok(errand) = self.input.recv() {
+            let mut delivery = match errand {
+                Errand::Delivery(delivery) => delivery,
+                Errand::Checkpoint(order) => {
+                    // The writer ends after the loader.
+                    let _ = self.orders.send(*order);
+                    continue;
+                }
+            };
+            match self.fill(&mut delivery) {
+                Ok(()) => self.deliverer.deliver(delivery),
+                Err(lost) => {
+                    refuse(delivery);
+                    // The loop may have ended.
+                    let _ = self.control.send(Control::Fail(StopReason::Payload(lost)));
+                }
+            }
+        }
+    }
+
+    fn fill(&self, delivery: &mut Delivery) -> Result<(), PayloadLost> {
+        let mut missing = std::mem::take(&mut delivery.missing);
+        missing.sort_by(|a, b| a.key.cmp(&b.key));
+        let keys: Vec<&[u8]> = missing.iter().map(|missing| &*missing.key).collect();
+        let found = self.store.get_many(&keys).map_err(PayloadLost::Store)?;
+        for (missing, bytes) in missing.iter().zip(found) {
+            let bytes = bytes.ok_or_else(|| PayloadLost::Missing { key: missing.key.clone() })?;
+            delivery.fill(missing, bytes.into());
+        }
+        Ok(())
+    }
+}
+
+impl Delivery {
+    /// Puts a payload where it was missing.
+    pub fn fill(&mut self, missing: &crate::core::Missing, bytes: Arc<[u8]>) {
+        match &mut self.action {
+            Action::Poll(_, Ok(jobs)) | Action::Jobs(_, jobs) => {
+                if let Some(job) = jobs.get_mut(missing.index) {
+                    job.payload = bytes;
+                }
+            }
+            Action::Query(_, QueryAnswer::Job(Some(job))) => {
+                if missing.result {
+                    job.result = bytes;
+                } else {
+                    job.payload = bytes;
+                }
+            }
+            Action::Query(_, QueryAnswer::Document(Some((_, value)))) => *value = bytes,
+            Action::Query(..) | Action::Poll(..) | Action::Commands(..) | Action::Stop(..) => {
+                unreachable!("only jobs and documents have payloads")
+            }
+        }
+    }
+}
