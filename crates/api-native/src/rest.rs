@@ -36,6 +36,21 @@ const PREFIX: &str = "/windlass/v1";
 /// What cannot be.
 const MISMATCH: &str = "the partition answers a command with its own kind of answer";
 
+/// Reads bytes as the body of a create and of a batch, and makes the commands of it. Everything a
+/// fuzzer wants: no server, no answer, and no panic whatever comes.
+pub fn read_any(bytes: &[u8]) {
+    // What is refused is as good as what is taken: only a panic counts.
+    if let Ok(schema::Object(job)) = serde_json::from_slice::<schema::Object<input::NewJob>>(bytes)
+    {
+        drop(job.command());
+    }
+    if let Ok(schema::Object(batch)) =
+        serde_json::from_slice::<schema::Object<input::NewJobs>>(bytes)
+    {
+        batch.jobs.into_iter().for_each(|schema::Object(job)| drop(job.command()));
+    }
+}
+
 fn operations() -> Vec<Operation> {
     let mut operations = jobs::operations();
     operations.extend(work::operations());

@@ -7,8 +7,8 @@
 //! with an error where an image alone shows that it is wrong; what only all of them together show
 //! (two jobs with one unique key, say) is left to the checksum.
 //!
-//! The decoders of the API are to stand in [`TARGETS`] as soon as they can be called without a
-//! server.
+//! **The API.** `grpc_messages` and `rest_bodies` take bytes as far as the commands they ask for; what
+//! lies behind is the engine's, which refuses what it must not do.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -17,6 +17,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use prost::Message;
 use windlass_checkpoint::backup::{restore_backup, verify_backup, write_backup};
 use windlass_checkpoint::{Checkpoint, MemoryCheckpoint, View};
 use windlass_engine::{Engine, State};
@@ -47,7 +48,7 @@ pub struct Target {
 }
 
 /// All that read.
-pub const TARGETS: [Target; 4] = [
+pub const TARGETS: [Target; 6] = [
     Target { name: "log_reader", read: log_reader, corpus: |remains| remains.segments.clone() },
     Target {
         name: "record_decoder",
@@ -56,7 +57,61 @@ pub const TARGETS: [Target; 4] = [
     },
     Target { name: "checkpoint_images", read: checkpoint_images, corpus: pack_images },
     Target { name: "backup_reader", read: backup_reader, corpus: back_up },
+    Target {
+        name: "grpc_messages",
+        read: windlass_api_native::grpc::read_any,
+        corpus: grpc_corpus,
+    },
+    Target { name: "rest_bodies", read: windlass_api_native::rest::read_any, corpus: rest_corpus },
 ];
+
+/// Messages with every part that has a shape of its own.
+fn grpc_corpus(_: &Remains) -> Vec<Vec<u8>> {
+    use windlass_api_native::v1;
+    let retry = v1::retry_policy::Policy::Linear(v1::retry_policy::Linear {
+        delay_ms: 1_000,
+        scale: 2,
+        cap_ms: u64::MAX,
+        jitter_ms: 7,
+    });
+    let job = v1::NewJob {
+        queue: "mail".to_owned(),
+        group: "anna".to_owned(),
+        priority: i32::MIN,
+        retries: Some(3),
+        delay_ms: 5,
+        payload: "{}".into(),
+        options: Some(v1::JobOptions {
+            unique_key: "once".to_owned(),
+            retry: Some(v1::RetryPolicy { policy: Some(retry) }),
+            exhausted: 1,
+            waiting: Some(v1::Deadline { after_ms: 10, outcome: 2 }),
+            cancel: 2,
+            ..v1::JobOptions::default()
+        }),
+        ..v1::NewJob::default()
+    };
+    let fail = v1::Fail { message: "broken".to_owned(), retries: Some(-1), ..v1::Fail::default() };
+    let result =
+        v1::Result { key: u64::MAX, activation: 1, outcome: Some(v1::result::Outcome::Fail(fail)) };
+    let heartbeats = vec![v1::Token { key: 1, activation: 1 }];
+    let message = v1::WorkerMessage {
+        credits: 7,
+        results: vec![result],
+        heartbeats,
+        ..v1::WorkerMessage::default()
+    };
+    let jobs = v1::CreateJobsRequest { jobs: vec![job.clone(), job] };
+    vec![jobs.encode_to_vec(), message.encode_to_vec()]
+}
+
+/// Bodies as people write them.
+fn rest_corpus(_: &Remains) -> Vec<Vec<u8>> {
+    let job = r#"{"queue": "mail", "group": "anna", "priority": -5, "retries": 2, "delay_ms": 10,
+        "payload": {"to": ["a", 1, null, 1.5e300]}, "unique_key": "once",
+        "retry": {"exponential": {"delay_ms": 1000, "base": 2}}, "total": {"after_ms": 5}}"#;
+    vec![job.as_bytes().to_vec(), format!("{{\"jobs\": [{job}, {job}]}}").into_bytes()]
+}
 
 /// An input on which a target panicked.
 #[derive(Debug, Clone, PartialEq, Eq)]
