@@ -1,7 +1,7 @@
 //! The encoding of events, version 1.
 //!
 //! ```text
-//! frame payload = version u8, event*
+//! frame payload = version u8, milliseconds since the batch's time, event*
 //! event         = tag u8, fields in the order of the struct
 //! integers      = LEB128; signed ones zigzagged first
 //! text, bytes   = length, bytes
