@@ -31,20 +31,6 @@ pub(crate) fn refuse_request(request: Request) {
     }
 }
 
-pub(crate) fn refuse(delivery: Delivery) {
-    match delivery.action {
-        Action::Commands(reply, results) => {
-            reply(results.iter().map(|_| Err(Refused::Stopped)).collect());
-        }
-        Action::Query(reply, _) => reply(Err(Refused::Stopped)),
-        Action::Poll(reply, _) => {
-            reply(Err(Refused::Stopped));
-        }
-        Action::Jobs(sink, _) => sink.end(),
-        Action::Stop(..) => {}
-    }
-}
-
 /// What the commit thread has to do, in order.
 pub(crate) enum Work {
     Round(Round),
@@ -106,7 +92,7 @@ impl Commit {
                 // The loop ends before this thread does.
                 let _ = self.done.send(done);
                 if failed {
-                    round.deliveries.into_iter().for_each(refuse);
+                    round.deliveries.into_iter().for_each(Delivery::refuse);
                     continue;
                 }
             }
@@ -161,24 +147,7 @@ impl Deliverer {
             self.pass_on(Errand::Delivery(delivery));
             return;
         }
-        let left = match delivery.action {
-            Action::Commands(reply, results) => {
-                reply(results);
-                Vec::new()
-            }
-            Action::Query(reply, answer) => {
-                reply(Ok(answer));
-                Vec::new()
-            }
-            Action::Poll(reply, jobs) => reply(jobs),
-            Action::Jobs(sink, jobs) => sink.deliver(jobs),
-            Action::Stop(sinks, token) => {
-                for sink in sinks {
-                    sink.stop(token.key, token.activation);
-                }
-                Vec::new()
-            }
-        };
+        let left = delivery.leave();
         if !left.is_empty() {
             let unsent = left.iter().map(|job| job.unsent).collect();
             // When the loop has ended, the leases end by themselves.
@@ -211,7 +180,7 @@ impl Loader {
             match self.fill(&mut delivery) {
                 Ok(()) => self.deliverer.deliver(delivery),
                 Err(lost) => {
-                    refuse(delivery);
+                    delivery.refuse();
                     // The loop may have ended.
                     let _ = self.control.send(Control::Fail(StopReason::Payload(lost)));
                 }

@@ -56,7 +56,6 @@ pub struct Core {
     freed: Vec<Payload>,
     /// Why creates are refused now.
     pub refusing: Option<Rejection>,
-    decided: u64,
 }
 
 /// Something that leaves when its batch is durable.
@@ -91,6 +90,37 @@ pub enum Action {
     Stop(Vec<Arc<dyn StreamSink>>, Token),
 }
 
+impl Delivery {
+    /// Lets it leave: what it saw is durable. Gives back jobs that nobody could take.
+    pub fn leave(self) -> Vec<HandedJob> {
+        match self.action {
+            Action::Commands(reply, results) => reply(results),
+            Action::Query(reply, answer) => reply(Ok(answer)),
+            Action::Poll(reply, jobs) => return reply(jobs),
+            Action::Jobs(sink, jobs) => return sink.deliver(jobs),
+            Action::Stop(sinks, token) => {
+                sinks.iter().for_each(|sink| sink.stop(token.key, token.activation));
+            }
+        }
+        Vec::new()
+    }
+
+    /// The partition stops before what it saw is durable.
+    pub fn refuse(self) {
+        match self.action {
+            Action::Commands(reply, results) => {
+                reply(results.iter().map(|_| Err(Refused::Stopped)).collect());
+            }
+            Action::Query(reply, _) => reply(Err(Refused::Stopped)),
+            Action::Poll(reply, _) => {
+                reply(Err(Refused::Stopped));
+            }
+            Action::Jobs(sink, _) => sink.end(),
+            Action::Stop(..) => {}
+        }
+    }
+}
+
 /// A closed round: records for the log and what leaves when they are durable.
 pub struct Round {
     /// `None` when nothing was recorded.
@@ -122,7 +152,6 @@ impl Core {
             served: Vec::new(),
             freed: Vec::new(),
             refusing: None,
-            decided: 0,
         }
     }
 
@@ -345,7 +374,6 @@ impl Core {
 
     /// Carries out what the applied events ask of the shell.
     fn absorb(&mut self) {
-        self.decided += 1;
         if let Some(images) = &mut self.images {
             self.engine.write_early_images(&mut images.sink(&mut self.payloads));
         }

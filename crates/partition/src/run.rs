@@ -25,8 +25,8 @@ use windlass_record::rejection::Rejection;
 
 use crate::checkpoint::{Order, Written, write_checkpoints};
 use crate::clock::{ClockSource, EngineClock, SystemClock};
-use crate::commit::{Commit, Deliverer, Done, Loader, Work, refuse, refuse_request};
-use crate::core::Core;
+use crate::commit::{Commit, Deliverer, Done, Loader, Work, refuse_request};
+use crate::core::{Core, Delivery};
 use crate::handle::{Handle, Load, weight};
 use crate::options::Options;
 use crate::recover::{OpenError, recover};
@@ -182,6 +182,7 @@ impl Partition {
             checkpoint: CheckpointState::new(recovered.checkpoint_lsn),
             last_sync_ms: 0,
             callers: Vec::new(),
+            callers_frozen: Vec::new(),
             options,
         };
         threads.push(spawn("windlass-loop", move || {
@@ -314,8 +315,10 @@ struct Run {
     durable_lsn: u64,
     checkpoint: CheckpointState,
     last_sync_ms: u64,
-    /// Who waits for the checkpoint that is being written, and for the one after it.
+    /// Who asked since the newest freeze: what they saw may only be in the next checkpoint.
     callers: Vec<Sender<u64>>,
+    /// Who asked before it, and waits for the checkpoint under way.
+    callers_frozen: Vec<Sender<u64>>,
     options: Options,
 }
 
@@ -606,6 +609,7 @@ impl Run {
         self.checkpoint.bytes_since = 0;
         self.checkpoint.last_us = self.source.read().monotonic_us;
         self.checkpoint.position = Some(self.position);
+        self.callers_frozen.append(&mut self.callers);
         self.core.freeze(self.checkpoint.number);
         self.checkpoint.stage = Stage::Collecting;
     }
@@ -615,7 +619,7 @@ impl Run {
         self.checkpoint.lsn = written.lsn;
         self.checkpoint.lag_bytes = self.checkpoint.bytes_since;
         self.core.payloads.saved_through(written.number);
-        for caller in self.callers.drain(..) {
+        for caller in self.callers_frozen.drain(..) {
             // It may have given up.
             let _ = caller.send(written.lsn);
         }
@@ -625,7 +629,7 @@ impl Run {
     fn end(&mut self) {
         let deliveries = self.core.abandon();
         let left = self.core.take(None).deliveries;
-        deliveries.into_iter().chain(left).for_each(refuse);
+        deliveries.into_iter().chain(left).for_each(Delivery::refuse);
         for request in self.first.try_iter().chain(self.usual.try_iter()) {
             refuse_request(request);
         }

@@ -328,3 +328,18 @@ fn why_says_where_a_job_stands_and_what_it_waits_for() {
     fixture.complete(&jobs[0]).unwrap();
     assert_eq!(why(first).reason, "at-rest");
 }
+
+/// Somebody else's checkpoint may be under way: it does not hold what was acknowledged since.
+#[test]
+fn a_checkpoint_holds_all_that_was_acknowledged_before_it_was_asked_for() {
+    let fixture = Fixture::new();
+    let others = fixture.partition.checkpoints();
+    let asking = std::thread::spawn(move || (0..200).all(|_| others.write_now().is_some()));
+    for _ in 0..100 {
+        key_of(fixture.give(create("a")));
+        let QueryAnswer::Status(status) = fixture.query(Query::Status) else { panic!() };
+        let lsn = fixture.partition.checkpoint_now().unwrap();
+        assert!(lsn >= status.durable_lsn, "lsn {lsn} is behind {}", status.durable_lsn);
+    }
+    assert!(asking.join().unwrap());
+}

@@ -3,8 +3,8 @@
 use windlass_checkpoint::{Error as CheckpointError, View};
 use windlass_log::{Log, LogError, Position};
 use windlass_partition::checkpoint::Written;
-use windlass_partition::core::{Action, Delivery};
-use windlass_partition::request::{QueryAnswer, Refused, Request};
+use windlass_partition::core::Delivery;
+use windlass_partition::request::Request;
 
 use super::machine::{Done, Life, Load, Machine, Stop, chain};
 
@@ -33,7 +33,7 @@ impl Machine {
                 }
                 Err(error) => {
                     let stop = self.log_failed(&error);
-                    round.deliveries.into_iter().for_each(refuse);
+                    round.deliveries.into_iter().for_each(Delivery::refuse);
                     return Err(stop);
                 }
             }
@@ -68,7 +68,7 @@ impl Machine {
                             )));
                         }
                         Err(error) => {
-                            refuse(delivery);
+                            delivery.refuse();
                             return Err(Stop::Stopped(chain(&error)));
                         }
                     }
@@ -123,40 +123,9 @@ impl Machine {
 
 /// As the partition's deliverer does.
 fn deliver(life: &mut Life, delivery: Delivery) {
-    let left = match delivery.action {
-        Action::Commands(reply, results) => {
-            reply(results);
-            Vec::new()
-        }
-        Action::Query(reply, answer) => {
-            reply(Ok(answer));
-            Vec::new()
-        }
-        Action::Poll(reply, jobs) => reply(jobs),
-        Action::Jobs(sink, jobs) => sink.deliver(jobs),
-        Action::Stop(sinks, token) => {
-            for sink in sinks {
-                sink.stop(token.key, token.activation);
-            }
-            Vec::new()
-        }
-    };
+    let left = delivery.leave();
     if !left.is_empty() {
         let unsent = left.iter().map(|job| job.unsent).collect();
         life.first.push_back(Request::Return(unsent));
-    }
-}
-
-fn refuse(delivery: Delivery) {
-    match delivery.action {
-        Action::Commands(reply, results) => {
-            reply(results.iter().map(|_| Err(Refused::Stopped)).collect());
-        }
-        Action::Query(reply, _) => reply(Err::<QueryAnswer, _>(Refused::Stopped)),
-        Action::Poll(reply, _) => {
-            reply(Err(Refused::Stopped));
-        }
-        Action::Jobs(sink, _) => sink.end(),
-        Action::Stop(..) => {}
     }
 }
