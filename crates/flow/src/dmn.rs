@@ -1,0 +1,1 @@
+//! DMN: decision tables, literal expressions and requirement graphs.

@@ -1,0 +1,1 @@
+//! FEEL: the expression language of BPMN and DMN, with null where Camunda is lenient.

@@ -1,0 +1,9 @@
+//! Flows: definitions, the expressions and decisions in them, and the kernel that steps through
+//! them.
+//!
+//! Reading order: [`feel`] evaluates expressions, [`dmn`] decisions.
+//!
+//! Absent on purpose: IO, clocks, randomness, threads, async, logging. Time is an argument.
+
+pub mod dmn;
+pub mod feel;
