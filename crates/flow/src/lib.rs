@@ -1,9 +1,11 @@
 //! Flows: definitions, the expressions and decisions in them, and the kernel that steps through
 //! them.
 //!
-//! Reading order: [`feel`] evaluates expressions, [`dmn`] decisions.
+//! Reading order: [`feel`] evaluates expressions, [`dmn`] decisions; [`graph`] is what a process is
+//! compiled to.
 //!
 //! Absent on purpose: IO, clocks, randomness, threads, async, logging. Time is an argument.
 
 pub mod dmn;
 pub mod feel;
+pub mod graph;
