@@ -5,8 +5,22 @@
 //! [`Budget`]. What has no answer (a missing variable, a wrong type) is null and no error: an
 //! [`EvaluationError`] means that a bound was reached or that an `assert` of the author failed.
 
+mod arithmetic;
+mod builtin;
+mod compare;
+mod evaluate;
 pub mod function;
+mod iterate;
+mod json;
+mod kind;
+mod locals;
+mod node;
+mod number;
+mod parse;
+mod property;
+mod scan;
 pub mod temporal;
+mod text;
 pub mod value;
 
 pub use rust_decimal::Decimal;
@@ -16,14 +30,25 @@ pub use temporal::{Date, DateTime, DaysDuration, NamedZone, Time, YearsDuration,
 pub use value::{Context, List, Range, Value};
 
 use std::fmt;
+use std::sync::Arc;
+
+use evaluate::Machine;
+use locals::Locals;
+use node::{Node, Test};
 
 /// An expression, parsed.
 #[derive(Clone, Debug)]
-pub struct Expression {}
+pub struct Expression {
+    node: Arc<Node>,
+}
 
 /// The tests of one cell of a decision table, parsed.
 #[derive(Clone, Debug)]
-pub struct UnaryTests {}
+pub struct UnaryTests {
+    /// None at all means that any input passes.
+    tests: Arc<[Test]>,
+    negated: bool,
+}
 
 /// Names of variables that a plain FEEL name cannot spell, such as `Monthly Salary`.
 ///
@@ -95,8 +120,8 @@ pub fn parse(source: &str) -> Result<Expression, ParseError> {
 
 /// Parses one expression that may use these names unquoted.
 pub fn parse_with(source: &str, names: &Names) -> Result<Expression, ParseError> {
-    let _ = (source, names);
-    Err(ParseError { position: 0, message: "not written yet".to_owned() })
+    let node = parse::Parser::new(scan::Scanner::new(source, names)).whole()?;
+    Ok(Expression { node: Arc::new(node) })
 }
 
 /// Parses the tests of one cell of a decision table.
@@ -106,8 +131,8 @@ pub fn parse_unary_tests(source: &str) -> Result<UnaryTests, ParseError> {
 
 /// Parses the tests of one cell of a decision table that may use these names unquoted.
 pub fn parse_unary_tests_with(source: &str, names: &Names) -> Result<UnaryTests, ParseError> {
-    let _ = (source, names);
-    Err(ParseError { position: 0, message: "not written yet".to_owned() })
+    let (negated, tests) = parse::Parser::new(scan::Scanner::new(source, names)).whole_tests()?;
+    Ok(UnaryTests { tests: tests.into(), negated })
 }
 
 impl Expression {
@@ -118,8 +143,10 @@ impl Expression {
         environment: &Environment,
         budget: &mut Budget,
     ) -> Result<Value, EvaluationError> {
-        let _ = (scope, environment, budget);
-        Ok(Value::Null)
+        let depth_left = budget.depth_left;
+        let outcome = Machine { scope, environment, budget }.value(&self.node, None);
+        budget.depth_left = depth_left;
+        outcome
     }
 }
 
@@ -132,19 +159,25 @@ impl UnaryTests {
         environment: &Environment,
         budget: &mut Budget,
     ) -> Result<bool, EvaluationError> {
-        let _ = (input, scope, environment, budget);
-        Ok(false)
+        if self.tests.is_empty() {
+            return Ok(true);
+        }
+        let depth_left = budget.depth_left;
+        let locals = Locals::input(None, input);
+        let answer =
+            Machine { scope, environment, budget }.any_test(input, &self.tests, Some(&locals));
+        budget.depth_left = depth_left;
+        Ok(answer? == Some(!self.negated))
     }
 }
 
 impl Value {
     /// The value of a JSON text.
     pub fn from_json(text: &str) -> Result<Value, JsonError> {
-        let _ = text;
-        Err(JsonError { message: "not written yet".to_owned() })
+        json::read(text)
     }
 
-    /// This value as JSON; dates, times and durations become ISO text, functions null.
+    /// This value as JSON; dates, times and durations become text, functions null.
     pub fn to_json(&self) -> String {
         let mut text = String::new();
         self.write_json(&mut text);
@@ -153,7 +186,7 @@ impl Value {
 
     /// Appends this value as JSON.
     pub fn write_json(&self, text: &mut String) {
-        text.push_str("null");
+        json::write(self, text);
     }
 }
 

@@ -267,6 +267,9 @@ pub struct JobSpec {
     pub priority: Option<Template>,
     /// Static headers, a JSON object of text; empty is none.
     pub headers: Text,
+    /// Headers whose value is computed when the job is made: those of user tasks that are jobs. A
+    /// list becomes JSON.
+    pub computed_headers: Vec<(Text, Template)>,
 }
 
 /// A job before or after an element's work.
@@ -293,6 +296,8 @@ pub struct UserTask {
     pub priority: Option<Template>,
     /// A form deployed with the process, by its id.
     pub form_id: Option<Template>,
+    /// Which version of the form with that id.
+    pub form_binding: Binding,
     /// A form somewhere else.
     pub form_key: Option<Template>,
     /// Static headers, a JSON object of text; empty is none.

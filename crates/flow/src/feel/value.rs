@@ -43,11 +43,12 @@ pub enum Value {
 
 /// The values of a list.
 ///
-/// It knows how deeply it is nested, so that the evaluator can refuse to build what could not be
-/// dropped or printed within a bounded stack.
+/// It knows how deeply it is nested and how large all of it is, so that the evaluator can refuse to
+/// build what could not be dropped or printed within bounds.
 #[derive(Clone)]
 pub struct List {
     depth: u32,
+    weight: u64,
     items: Arc<[Value]>,
 }
 
@@ -55,6 +56,7 @@ pub struct List {
 #[derive(Clone, Default)]
 pub struct Context {
     depth: u32,
+    weight: u64,
     entries: Vec<(Arc<str>, Value)>,
     /// Positions of `entries` in the order of their names; empty while a walk is as fast.
     by_name: Vec<u32>,
@@ -102,6 +104,52 @@ impl Value {
         matches!(self, Value::Bool(true))
     }
 
+    /// The truth this is, if it is one.
+    pub fn as_bool(&self) -> Option<bool> {
+        if let Value::Bool(truth) = self { Some(*truth) } else { None }
+    }
+
+    /// The number this is, if it is one.
+    pub fn as_number(&self) -> Option<Decimal> {
+        if let Value::Number(number) = self { Some(*number) } else { None }
+    }
+
+    /// The string this is, if it is one.
+    pub fn as_text(&self) -> Option<&Arc<str>> {
+        if let Value::Text(text) = self { Some(text) } else { None }
+    }
+
+    /// The list this is, if it is one.
+    pub fn as_list(&self) -> Option<&List> {
+        if let Value::List(list) = self { Some(list) } else { None }
+    }
+
+    /// The context this is, if it is one.
+    pub fn as_context(&self) -> Option<&Arc<Context>> {
+        if let Value::Context(context) = self { Some(context) } else { None }
+    }
+
+    /// The function this is, if it is one.
+    pub fn as_function(&self) -> Option<&Arc<Function>> {
+        if let Value::Function(function) = self { Some(function) } else { None }
+    }
+
+    /// This as a list: itself, or the one item; null is none.
+    pub fn to_list(&self) -> Option<List> {
+        if self.is_null() {
+            return None;
+        }
+        Some(self.as_list().cloned().unwrap_or_else(|| List::from(vec![self.clone()])))
+    }
+
+    /// The day this is, or the day of the time it is.
+    pub fn day(&self) -> Option<Date> {
+        if let Value::Date(date) = self {
+            return Some(*date);
+        }
+        if let Value::DateTime(date_time) = self { Some(date_time.date) } else { None }
+    }
+
     /// How many lists, contexts and functions lie inside one another, this one included.
     pub fn depth(&self) -> u32 {
         match self {
@@ -125,6 +173,30 @@ impl Value {
     }
 }
 
+impl Value {
+    /// The bytes of this value, roughly, with all that lies inside it.
+    pub fn weight(&self) -> u64 {
+        match self {
+            Value::List(list) => list.weight,
+            Value::Context(context) => context.weight,
+            Value::Function(function) => function.weight(),
+            Value::Text(text) => text_weight(text),
+            Value::Range(range) => {
+                let weight = |end: &Option<Value>| end.as_ref().map_or(0, Value::weight);
+                weight(&range.start).saturating_add(weight(&range.end)).saturating_add(32)
+            }
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::Date(_)
+            | Value::Time(_)
+            | Value::DateTime(_)
+            | Value::DaysDuration(_)
+            | Value::YearsDuration(_) => 16,
+        }
+    }
+}
+
 impl List {
     /// The items, for those who need them behind a pointer of their own.
     pub fn items(&self) -> &Arc<[Value]> {
@@ -135,7 +207,8 @@ impl List {
 impl From<Vec<Value>> for List {
     fn from(items: Vec<Value>) -> List {
         let inner = items.iter().map(Value::depth).max().unwrap_or(0);
-        List { depth: inner.saturating_add(1), items: Arc::from(items) }
+        let weight = items.iter().fold(32_u64, |sum, item| sum.saturating_add(item.weight()));
+        List { depth: inner.saturating_add(1), weight, items: Arc::from(items) }
     }
 }
 
@@ -156,16 +229,21 @@ impl fmt::Debug for List {
 impl Context {
     /// A context of these entries; of entries with the same name the last value counts, at the
     /// place of the first.
-    pub fn from_entries(mut entries: Vec<(Arc<str>, Value)>) -> Context {
-        let depth = entries.iter().map(|(_, value)| value.depth()).max().unwrap_or(0);
-        if entries.len() <= WALKED_ENTRIES_MAX {
-            merge_few(&mut entries);
-            return Context { depth: depth.saturating_add(1), entries, by_name: Vec::new() };
-        }
-        let entries = merge_many(entries);
-        let mut by_name: Vec<u32> = (0..u32::try_from(entries.len()).unwrap_or(u32::MAX)).collect();
-        by_name.sort_by(|left, right| name_at(&entries, *left).cmp(&name_at(&entries, *right)));
-        Context { depth: depth.saturating_add(1), entries, by_name }
+    pub fn from_entries(entries: Vec<(Arc<str>, Value)>) -> Context {
+        let mut by_name: Vec<u32> = Vec::new();
+        let entries = if entries.len() <= WALKED_ENTRIES_MAX {
+            merge_few(entries)
+        } else {
+            let merged = merge_many(entries);
+            by_name.extend(0..u32::try_from(merged.len()).unwrap_or(u32::MAX));
+            by_name.sort_by(|left, right| name_at(&merged, *left).cmp(&name_at(&merged, *right)));
+            merged
+        };
+        let inner = entries.iter().map(|(_, value)| value.depth()).max().unwrap_or(0);
+        let weight = entries.iter().fold(32_u64, |sum, (name, value)| {
+            sum.saturating_add(value.weight()).saturating_add(text_weight(name))
+        });
+        Context { depth: inner.saturating_add(1), weight, entries, by_name }
     }
 
     /// The value of a name.
@@ -202,15 +280,19 @@ fn name_at(entries: &[(Arc<str>, Value)], position: u32) -> Option<&str> {
     entries.get(position).map(|(name, _)| &**name)
 }
 
-fn merge_few(entries: &mut Vec<(Arc<str>, Value)>) {
+fn text_weight(text: &str) -> u64 {
+    u64::try_from(text.len()).unwrap_or(u64::MAX).saturating_add(16)
+}
+
+fn merge_few(entries: Vec<(Arc<str>, Value)>) -> Vec<(Arc<str>, Value)> {
     let mut kept: Vec<(Arc<str>, Value)> = Vec::with_capacity(entries.len());
-    for (name, value) in entries.drain(..) {
+    for (name, value) in entries {
         match kept.iter_mut().find(|(own, _)| *own == name) {
             Some((_, slot)) => *slot = value,
             None => kept.push((name, value)),
         }
     }
-    *entries = kept;
+    kept
 }
 
 fn merge_many(entries: Vec<(Arc<str>, Value)>) -> Vec<(Arc<str>, Value)> {
