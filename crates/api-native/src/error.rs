@@ -69,8 +69,8 @@ impl ApiError {
 
 impl From<Rejection> for ApiError {
     fn from(rejection: Rejection) -> ApiError {
-        let holder = match rejection {
-            Rejection::UniqueKeyHeld { holder } => Some(holder),
+        let holder = match &rejection {
+            Rejection::UniqueKeyHeld { holder } => Some(*holder),
             Rejection::JobNotFound { .. }
             | Rejection::JobInWrongState { .. }
             | Rejection::LeaseEnded { .. }
@@ -84,7 +84,8 @@ impl From<Rejection> for ApiError {
             | Rejection::NameEmpty { .. }
             | Rejection::OutOfRange { .. }
             | Rejection::TooLarge { .. }
-            | Rejection::Exhausted { .. } => None,
+            | Rejection::Exhausted { .. }
+            | Rejection::Flow(_) => None,
         };
         ApiError {
             kind: kind_of(&rejection),

@@ -147,6 +147,12 @@ impl State {
             Event::DocumentDeleted { tenant, kind, id } => {
                 self.document_deleted(document_name(tenant, kind, id));
             }
+            Event::Flow(event) => {
+                if let Some(key) = event.new_key() {
+                    self.last_counter = self.last_counter.max(key.counter());
+                }
+                self.flow.apply(now_ms, event);
+            }
         }
     }
 

@@ -27,12 +27,15 @@ pub mod why;
 use windlass_record::bound::Bounds;
 use windlass_record::command::{Bytes, Command};
 use windlass_record::event::Event;
+use windlass_record::flow::FlowAnswer;
 use windlass_record::id::{JobKey, PartitionId, Payload, QueueId};
 use windlass_record::rejection::Rejection;
 
 pub use state::image::{ImageSink, LoadError};
 pub use state::job::{Job, Slot};
 pub use state::{Effects, Ended, State};
+pub use windlass_flow::kernel::join;
+pub use windlass_flow::state::{InstanceEnded, JobFacts};
 
 /// What the shell does with events and payloads while a command is decided.
 pub trait Sink {
@@ -78,6 +81,8 @@ pub enum Answer {
     Queue(QueueId),
     /// The new versions, in order; 0 is "deleted".
     Versions(Vec<u64>),
+    /// Of a command on flows.
+    Flow(FlowAnswer),
 }
 
 /// One job that was handed out.
@@ -95,6 +100,9 @@ pub struct HandedOut {
     pub scheme_count: u32,
 }
 
+/// Steps of flows that are taken in the frame of the command that caused them.
+const FOLLOW_UPS_MAX: usize = 32;
+
 /// One partition's state machine.
 #[derive(Debug)]
 pub struct Engine {
@@ -106,6 +114,11 @@ impl Engine {
     /// An empty partition.
     pub fn new(partition: PartitionId, bounds: Bounds) -> Engine {
         Engine { state: State::new(partition, &bounds), bounds }
+    }
+
+    /// The key that the next new entity gets.
+    pub fn next_key(&self) -> JobKey {
+        JobKey::from_parts(self.state.partition, self.state.last_counter + 1)
     }
 
     /// What it remembers.
@@ -121,7 +134,26 @@ impl Engine {
         sink: &mut S,
     ) -> Result<Answer, Rejection> {
         let mut step = Step { state: &mut self.state, bounds: &self.bounds, context, sink };
-        verb::decide(&mut step, command)
+        let answer = verb::decide(&mut step, command)?;
+        // Most flows are at rest again after a few steps, which then stand in the same frame.
+        for _ in 0..FOLLOW_UPS_MAX {
+            if !windlass_flow::kernel::step(&mut step) {
+                break;
+            }
+        }
+        Ok(answer)
+    }
+
+    /// Goes on with what flows have left to do, one entry of their to-do list. False when there is
+    /// none.
+    pub fn go_on<S: Sink>(&mut self, context: Context, sink: &mut S) -> bool {
+        let mut step = Step { state: &mut self.state, bounds: &self.bounds, context, sink };
+        windlass_flow::kernel::step(&mut step)
+    }
+
+    /// Moves out which awaited instances came to their end.
+    pub fn take_ended_instances(&mut self) -> Vec<InstanceEnded> {
+        self.state.flow.take_ended()
     }
 
     /// Does what time asks for, at most `steps_max` times. Returns how many it did; the caller
@@ -151,10 +183,8 @@ impl Engine {
     /// When [`Engine::fire`] has something to do next; may be early, is never late.
     pub fn next_due_ms(&self) -> Option<u64> {
         let rate_ms = self.state.rate_wakes.first().map(|(at_ms, _)| *at_ms);
-        match (self.state.wheel.next_ms(), rate_ms) {
-            (Some(job_ms), Some(rate_ms)) => Some(job_ms.min(rate_ms)),
-            (job_ms, rate_ms) => job_ms.or(rate_ms),
-        }
+        let flow_ms = self.state.flow.next_due_ms();
+        [self.state.wheel.next_ms(), rate_ms, flow_ms].into_iter().flatten().min()
     }
 
     /// What the shell must do about what was applied since the last call.

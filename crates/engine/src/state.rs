@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
+use windlass_flow::FlowState;
 use windlass_record::bound::Bounds;
 use windlass_record::command::QueueName;
 use windlass_record::event::{DeadlineKind, Outcome};
@@ -80,6 +81,7 @@ pub struct State {
     pub(crate) unique_keys: UniqueKeys,
     pub(crate) requests: Requests,
     pub(crate) documents: Documents,
+    pub(crate) flow: FlowState,
     pub(crate) dirt: Dirt,
     pub(crate) effects: Effects,
     request_id_ms: u64,
@@ -156,6 +158,7 @@ impl State {
             unique_keys: UniqueKeys::default(),
             requests: Requests::default(),
             documents: Documents::default(),
+            flow: FlowState::default(),
             dirt: Dirt::default(),
             effects: Effects::default(),
             request_id_ms: bounds.request_id_ms,
@@ -214,6 +217,11 @@ impl State {
     /// The job that waits in this incident.
     pub fn incident_job(&self, incident: JobKey) -> Option<JobKey> {
         self.incidents.get(&incident).copied()
+    }
+
+    /// What is remembered about flows.
+    pub fn flow(&self) -> &FlowState {
+        &self.flow
     }
 
     /// The document with this name.

@@ -8,6 +8,7 @@ mod create;
 mod document;
 mod extend;
 mod fail;
+mod flow;
 mod guard;
 mod release;
 mod report;
@@ -48,5 +49,6 @@ pub(crate) fn decide<S: Sink>(
         Command::PauseQueue(command) => configure::decide_pause(step, command),
         Command::ConfigureLimit(command) => configure::decide_limit(step, command),
         Command::PutDocuments(command) => document::decide(step, command),
+        Command::Flow(command) => Ok(Answer::Flow(windlass_flow::verb::decide(step, command)?)),
     }
 }

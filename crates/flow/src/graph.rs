@@ -400,6 +400,73 @@ impl Graph {
     pub fn find(&self, id: &str) -> Option<NodeId> {
         (0..).map(NodeId).zip(&self.nodes).find(|(_, node)| &*node.id == id).map(|(id, _)| id)
     }
+
+    /// Whether an event ends what it happens to.
+    pub fn interrupts(&self, event: NodeId) -> bool {
+        match &self.node(event).kind {
+            Kind::Boundary(boundary) => boundary.interrupting,
+            Kind::EventSubProcess => {
+                self.node(event).start.is_none_or(|start| match &self.node(start).kind {
+                    Kind::Start(start) => start.interrupting,
+                    _ => true,
+                })
+            }
+            _ => true,
+        }
+    }
+
+    /// What an event waits for.
+    pub fn trigger(&self, event: NodeId) -> Option<&Trigger> {
+        match &self.node(event).kind {
+            Kind::Boundary(boundary) => Some(&boundary.trigger),
+            Kind::Catch(trigger) => Some(trigger),
+            Kind::Start(start) => start.trigger.as_ref(),
+            Kind::EventSubProcess => self.trigger(self.node(event).start?),
+            _ => None,
+        }
+    }
+
+    /// The node to enter in `scope` on the way to `target`, which stands somewhere inside it.
+    pub fn towards(&self, scope: NodeId, target: NodeId) -> Option<NodeId> {
+        let mut at = target;
+        // Scopes are numbered before what is in them, so this ends.
+        while at != NodeId::PROCESS {
+            let outer = self.get(at)?.scope;
+            if outer == scope {
+                return Some(at);
+            }
+            at = outer;
+        }
+        None
+    }
+
+    /// Whether a token at `from` can come to `to`, by flows and boundary events of their scope.
+    pub fn reaches(&self, from: NodeId, to: NodeId) -> bool {
+        let mut seen = vec![from];
+        let mut at = 0;
+        while let Some(node) = seen.get(at).copied() {
+            at += 1;
+            let node = self.node(node);
+            let next = node.outgoing.iter().map(|flow| self.flow(*flow).to);
+            let after = next.chain(node.boundaries.iter().copied());
+            for next in after.chain(self.link_target(node)) {
+                if next == to {
+                    return true;
+                }
+                if !seen.contains(&next) {
+                    seen.push(next);
+                }
+            }
+        }
+        false
+    }
+
+    fn link_target(&self, node: &Node) -> Option<NodeId> {
+        match &node.kind {
+            Kind::Throw(Action::Link(target)) => Some(*target),
+            _ => None,
+        }
+    }
 }
 
 impl Kind {

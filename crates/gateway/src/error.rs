@@ -6,7 +6,7 @@ use windlass_record::bound::Bound;
 use windlass_record::rejection::Rejection;
 
 /// A request that did not succeed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GatewayError {
     /// It was refused; nothing changed.
     #[error("{0}")]

@@ -6,11 +6,12 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use windlass_partition::request::{
-    Answer, Commands, HandedJob, Refused, Request, Unsent, WaiterId,
+    Answer, Commands, HandedJob, InstanceRun, Refused, Request, RunInstance, Unsent, WaiterId,
 };
 use windlass_partition::{DURABILITY, Handle};
 use windlass_record::bound::Bound;
 use windlass_record::command::Command;
+use windlass_record::flow::CreateInstance;
 use windlass_record::rejection::Rejection;
 
 use crate::error::GatewayError;
@@ -96,6 +97,21 @@ impl Gateway {
     /// One of [`Gateway::results`].
     pub async fn result(&self, command: Command) -> Result<Answer, GatewayError> {
         single(self.results(vec![command]).await?)
+    }
+
+    /// Starts a process and waits for its end, `wait_ms` at most.
+    pub async fn run_instance(
+        &self,
+        command: CreateInstance,
+        wait_ms: u64,
+    ) -> Result<InstanceRun, GatewayError> {
+        let (sender, answer) = oneshot::channel();
+        let reply = Box::new(move |run| {
+            // A caller that is gone does not want to know.
+            let _gone = sender.send(run);
+        });
+        self.shared.submit(Request::RunInstance(RunInstance { command, wait_ms, reply }))?;
+        Ok(answer.await.map_err(|_| GatewayError::Stopped)??)
     }
 
     /// What the gateway counted.

@@ -10,6 +10,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 use windlass_partition::request::{Answer, Refused};
 use windlass_record::command::Command;
+use windlass_record::flow::FlowCommand;
 
 use crate::error::GatewayError;
 
@@ -39,7 +40,7 @@ struct VerbLabels {
     verb: &'static str,
 }
 
-const VERBS: usize = 17;
+const VERBS: usize = 28;
 
 /// Names of verbs, by their number.
 const VERB_NAMES: [&str; VERBS] = [
@@ -60,6 +61,17 @@ const VERB_NAMES: [&str; VERBS] = [
     "pause-queue",
     "configure-limit",
     "put-documents",
+    "deploy-resources",
+    "delete-resource",
+    "create-instance",
+    "cancel-instance",
+    "modify-instance",
+    "migrate-instance",
+    "set-variables",
+    "publish-message",
+    "broadcast-signal",
+    "evaluate-decision",
+    "update-user-task",
 ];
 
 /// The number of a command's verb.
@@ -86,6 +98,7 @@ impl Verb {
             Command::PauseQueue(_) => 14,
             Command::ConfigureLimit(_) => 15,
             Command::PutDocuments(_) => 16,
+            Command::Flow(command) => flow_verb(command),
         })
     }
 
@@ -95,6 +108,22 @@ impl Verb {
 
     fn name(self) -> &'static str {
         VERB_NAMES.get(self.index()).copied().unwrap_or("unknown")
+    }
+}
+
+fn flow_verb(command: &FlowCommand) -> u8 {
+    match command {
+        FlowCommand::DeployResources(_) => 17,
+        FlowCommand::DeleteResource(_) => 18,
+        FlowCommand::CreateInstance(_) => 19,
+        FlowCommand::CancelInstance(_) => 20,
+        FlowCommand::ModifyInstance(_) => 21,
+        FlowCommand::MigrateInstance(_) => 22,
+        FlowCommand::SetVariables(_) => 23,
+        FlowCommand::PublishMessage(_) => 24,
+        FlowCommand::BroadcastSignal(_) => 25,
+        FlowCommand::EvaluateDecision(_) => 26,
+        FlowCommand::UpdateUserTask(_) => 27,
     }
 }
 

@@ -24,6 +24,7 @@ pub(crate) fn refuse_request(request: Request) {
             (poll.reply)(Err(Refused::Stopped));
         }
         Request::OpenStream(stream) => stream.sink.end(),
+        Request::RunInstance(run) => (run.reply)(Err(Refused::Stopped)),
         Request::EndPoll(_)
         | Request::AddCredits(..)
         | Request::CloseStream(_)
@@ -218,7 +219,11 @@ impl Delivery {
                 }
             }
             Action::Query(_, QueryAnswer::Document(Some((_, value)))) => *value = bytes,
-            Action::Query(..) | Action::Poll(..) | Action::Commands(..) | Action::Stop(..) => {
+            Action::Query(..)
+            | Action::Poll(..)
+            | Action::Commands(..)
+            | Action::Run(..)
+            | Action::Stop(..) => {
                 unreachable!("only jobs and documents have payloads")
             }
         }

@@ -7,21 +7,23 @@
 
 use std::sync::Arc;
 
-use windlass_engine::{Answer as Decided, Context, Engine, HandedOut, Sink};
+use windlass_engine::{Answer as Decided, Context, Engine, HandedOut, Sink, join};
 use windlass_log::{Batch, BatchBuilder, Tail};
 use windlass_record::bound::Bound;
 use windlass_record::codec::{self, Encoder, encode_event};
 use windlass_record::command::{self, ActivateJobs, Command, ReturnJob};
 use windlass_record::event::Event;
+use windlass_record::flow::{FlowAnswer, FlowCommand};
 use windlass_record::id::{Payload, QueueId, Token};
 use windlass_record::rejection::Rejection;
 
+use crate::awaited::Awaited;
 use crate::finished::Finished;
 use crate::options::Options;
 use crate::payload::{Bytes, PayloadStore};
 use crate::request::{
-    Answer, Commands, CommandsReply, HandedJob, Poll, PollReply, QueryAnswer, QueryReply, Refused,
-    Request, Stream, StreamSink, Unsent, WaiterId,
+    Answer, Commands, CommandsReply, HandedJob, InstanceRun, Poll, PollReply, QueryAnswer,
+    QueryReply, Refused, Request, RunInstance, RunReply, Stream, StreamSink, Unsent, WaiterId,
 };
 use crate::waiters::{Kind, Waiters};
 
@@ -29,6 +31,9 @@ use crate::waiters::{Kind, Waiters};
 const JOBS_PER_TURN_MAX: u32 = 64;
 /// Timers fired in one round.
 const TIMERS_PER_ROUND_MAX: usize = 1_024;
+/// Steps of flows in one round, and in one frame of it.
+const STEPS_PER_ROUND_MAX: usize = 1_024;
+const STEPS_PER_FRAME_MAX: usize = 32;
 /// Payload bytes of one hand-out.
 const HAND_OUT_BYTES_MAX: u64 = 1 << 20;
 /// Places of payloads looked at for eviction in one round.
@@ -56,6 +61,7 @@ pub struct Core {
     freed: Vec<Payload>,
     /// Why creates are refused now.
     pub refusing: Option<Rejection>,
+    awaited: Awaited,
 }
 
 /// Something that leaves when its batch is durable.
@@ -86,6 +92,8 @@ pub enum Action {
     Poll(PollReply, Result<Vec<HandedJob>, Refused>),
     /// Jobs for a stream.
     Jobs(Arc<dyn StreamSink>, Vec<HandedJob>),
+    /// What became of an instance that was waited for.
+    Run(RunReply, Result<InstanceRun, Refused>),
     /// A worker is to stop.
     Stop(Vec<Arc<dyn StreamSink>>, Token),
 }
@@ -98,6 +106,7 @@ impl Delivery {
             Action::Query(reply, answer) => reply(Ok(answer)),
             Action::Poll(reply, jobs) => return reply(jobs),
             Action::Jobs(sink, jobs) => return sink.deliver(jobs),
+            Action::Run(reply, run) => reply(run),
             Action::Stop(sinks, token) => {
                 sinks.iter().for_each(|sink| sink.stop(token.key, token.activation));
             }
@@ -116,6 +125,7 @@ impl Delivery {
                 reply(Err(Refused::Stopped));
             }
             Action::Jobs(sink, _) => sink.end(),
+            Action::Run(reply, _) => reply(Err(Refused::Stopped)),
             Action::Stop(..) => {}
         }
     }
@@ -152,6 +162,7 @@ impl Core {
             served: Vec::new(),
             freed: Vec::new(),
             refusing: None,
+            awaited: Awaited::default(),
         }
     }
 
@@ -256,6 +267,7 @@ impl Core {
                     self.take_back(unsent);
                 }
             }
+            Request::RunInstance(run) => self.run_instance(run),
         }
     }
 
@@ -271,6 +283,10 @@ impl Core {
             }
             fired += did;
         }
+        let more_steps = self.go_on_with_flows();
+        for (reply, run) in self.awaited.expired(self.now_ms) {
+            self.deliver(Action::Run(reply, Ok(run)));
+        }
         while let Some(id) = self.waiters.ended(self.now_ms) {
             if let Some(waiter) = self.waiters.remove(id)
                 && let Kind::Poll { reply, .. } = waiter.kind
@@ -280,16 +296,14 @@ impl Core {
         }
         self.serve();
         self.payloads.evict(self.options.payload_bytes_max, EVICTION_LOOKS_MAX);
-        fired >= TIMERS_PER_ROUND_MAX
+        fired >= TIMERS_PER_ROUND_MAX || more_steps
     }
 
     /// When there is something to do even if nothing comes in.
     pub fn next_due_ms(&self) -> Option<u64> {
         let timer_ms = self.engine.next_due_ms();
-        match (timer_ms, self.waiters.next_end_ms()) {
-            (Some(timer_ms), Some(poll_ms)) => Some(timer_ms.min(poll_ms)),
-            (timer_ms, poll_ms) => timer_ms.or(poll_ms),
-        }
+        let poll_ms = self.waiters.next_end_ms();
+        [timer_ms, poll_ms, self.awaited.next_end_ms()].into_iter().flatten().min()
     }
 
     /// Closes the round.
@@ -314,6 +328,9 @@ impl Core {
                 Kind::Stream { sink, .. } => sink.end(),
             }
         }
+        for reply in self.awaited.drain() {
+            self.deliver(Action::Run(reply, Err(Refused::Stopped)));
+        }
         std::mem::take(&mut self.deliveries)
     }
 
@@ -325,8 +342,8 @@ impl Core {
     }
 
     fn command(&mut self, command: &Command) -> Result<Answer, Refused> {
-        if let (Some(rejection), true) = (self.refusing, adds_work(command)) {
-            return Err(rejection.into());
+        if let (Some(rejection), true) = (&self.refusing, adds_work(command)) {
+            return Err(rejection.clone().into());
         }
         Ok(match self.decide(command)? {
             Decided::Done | Decided::Queue(_) | Decided::Activated(_) => Answer::Done,
@@ -336,6 +353,7 @@ impl Core {
             }
             Decided::CancelPending => Answer::CancelPending,
             Decided::Versions(versions) => Answer::Versions(versions),
+            Decided::Flow(answer) => Answer::Flow(answer),
         })
     }
 
@@ -394,6 +412,11 @@ impl Core {
         for payload in self.freed.drain(..) {
             self.payloads.free(payload);
         }
+        for ended in self.engine.take_ended_instances() {
+            if let Some((reply, run)) = self.awaited.end(ended) {
+                self.deliver(Action::Run(reply, Ok(run)));
+            }
+        }
         for (key, deadline) in alerts {
             tracing::warn!(job = key.raw(), ?deadline, "a deadline passed");
         }
@@ -407,6 +430,55 @@ impl Core {
             let token = Token { key, activation: state.job(slot).activation };
             let sinks = state.worker_name(slot).map(|worker| self.waiters.streams_of(worker));
             self.deliver(Action::Stop(sinks.unwrap_or_default(), token));
+        }
+    }
+
+    // ── flows ───────────────────────────────────────────────────────────────────────────────
+
+    /// Works on what flows have left to do; some steps to a frame, so that no frame is long. True
+    /// if there is more.
+    fn go_on_with_flows(&mut self) -> bool {
+        let mut steps = 0;
+        while steps < STEPS_PER_ROUND_MAX {
+            let mut did = 0;
+            self.record(|engine, context, sink| {
+                while did < STEPS_PER_FRAME_MAX && engine.go_on(context, sink) {
+                    did += 1;
+                }
+            });
+            if did == 0 {
+                return false;
+            }
+            steps += did;
+        }
+        true
+    }
+
+    fn run_instance(&mut self, run: RunInstance) {
+        let RunInstance { mut command, wait_ms, reply } = run;
+        command.awaited = true;
+        // It may end within its first frame, so its end is awaited before it begins.
+        let key = self.engine.next_key();
+        let end_ms = self.now_ms.saturating_add(wait_ms);
+        self.awaited.add(key, end_ms, reply);
+        match self.command(&Command::Flow(FlowCommand::CreateInstance(command))) {
+            Ok(Answer::Flow(FlowAnswer::InstanceCreated {
+                key,
+                definition,
+                process_id,
+                version,
+            })) => {
+                let run = InstanceRun { key, definition, process_id, version, variables: None };
+                if let Some((reply, run)) = self.awaited.began(run) {
+                    self.deliver(Action::Run(reply, Ok(run)));
+                }
+            }
+            Ok(_) => unreachable!("a created instance is answered with itself"),
+            Err(refused) => {
+                if let Some(reply) = self.awaited.remove(key) {
+                    self.deliver(Action::Run(reply, Err(refused)));
+                }
+            }
         }
     }
 
@@ -554,7 +626,13 @@ impl Core {
     fn handed_job(&self, index: usize, out: &HandedOut, missing: &mut Vec<Missing>) -> HandedJob {
         let state = self.engine.state();
         let job = state.job(out.slot);
-        let payload = match self.payloads.get(job.payload) {
+        let flow = state.flow().facts_of_job(out.key).map(Box::new);
+        let of_flow = flow.as_ref().map(|facts| {
+            // A flow's variables are those of the moment of the hand-out.
+            let variables = state.flow().visible_variables(facts.element);
+            Bytes::Here(join(&variables).into_bytes().into())
+        });
+        let payload = match of_flow.unwrap_or_else(|| self.payloads.get(job.payload)) {
             Bytes::Here(bytes) => bytes,
             Bytes::Stored(key) => {
                 missing.push(Missing { index, key, result: false });
@@ -578,6 +656,7 @@ impl Core {
             deadline_ms: job.due_ms,
             payload,
             headers,
+            flow,
             unsent: Unsent {
                 token: Token { key: out.key, activation: out.activation },
                 turn: out.turn,
@@ -598,6 +677,7 @@ impl Core {
 fn adds_work(command: &Command) -> bool {
     match command {
         Command::CreateJob(_) | Command::PutDocuments(_) => true,
+        Command::Flow(command) => adds_flow_work(command),
         Command::ActivateJobs(_)
         | Command::ReturnJob(_)
         | Command::ExtendLease(_)
@@ -613,6 +693,23 @@ fn adds_work(command: &Command) -> bool {
         | Command::ConfigureQueue(_)
         | Command::PauseQueue(_)
         | Command::ConfigureLimit(_) => false,
+    }
+}
+
+/// The same for commands on flows: what ends or mends goes on.
+fn adds_flow_work(command: &FlowCommand) -> bool {
+    match command {
+        FlowCommand::DeployResources(_)
+        | FlowCommand::CreateInstance(_)
+        | FlowCommand::PublishMessage(_)
+        | FlowCommand::BroadcastSignal(_) => true,
+        FlowCommand::DeleteResource(_)
+        | FlowCommand::CancelInstance(_)
+        | FlowCommand::ModifyInstance(_)
+        | FlowCommand::MigrateInstance(_)
+        | FlowCommand::SetVariables(_)
+        | FlowCommand::EvaluateDecision(_)
+        | FlowCommand::UpdateUserTask(_) => false,
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crossbeam_channel::Sender;
 use windlass_record::bound::Bound;
 use windlass_record::command::{Command, CreateJob};
+use windlass_record::flow::FlowCommand;
 
 use crate::request::{Commands, Request};
 
@@ -79,7 +80,7 @@ impl Handle {
 fn goes_first(request: &Request) -> bool {
     match request {
         Request::Commands(commands) => commands.items.iter().all(lets_work_drain),
-        Request::Query(..) | Request::Poll(_) => false,
+        Request::Query(..) | Request::Poll(_) | Request::RunInstance(_) => false,
         Request::EndPoll(_)
         | Request::OpenStream(_)
         | Request::AddCredits(..)
@@ -98,7 +99,8 @@ fn lets_work_drain(command: &Command) -> bool {
         | Command::ExtendLease(_)
         | Command::ReportProgress(_)
         | Command::AppendLog(_)
-        | Command::ReturnJob(_) => true,
+        | Command::ReturnJob(_)
+        | Command::Flow(FlowCommand::CancelInstance(_)) => true,
         Command::CreateJob(_)
         | Command::ActivateJobs(_)
         | Command::UpdateJob(_)
@@ -106,6 +108,7 @@ fn lets_work_drain(command: &Command) -> bool {
         | Command::ConfigureQueue(_)
         | Command::PauseQueue(_)
         | Command::ConfigureLimit(_)
+        | Command::Flow(_)
         | Command::PutDocuments(_) => false,
     }
 }
@@ -116,6 +119,9 @@ pub(crate) fn weight(request: &Request) -> (u64, u64) {
         Request::Commands(Commands { items, .. }) => {
             let commands = u64::try_from(items.len()).unwrap_or(u64::MAX);
             (commands, items.iter().map(bytes_of).sum())
+        }
+        Request::RunInstance(run) => {
+            (1, u64::try_from(run.command.variables.len()).unwrap_or(u64::MAX))
         }
         Request::Query(..)
         | Request::Poll(_)
@@ -135,6 +141,7 @@ fn bytes_of(command: &Command) -> u64 {
             .iter()
             .map(|write| write.bytes.as_ref().map_or(0, |bytes| bytes.len()))
             .sum(),
+        Command::Flow(command) => bytes_of_flow(command),
         Command::ActivateJobs(_)
         | Command::ReturnJob(_)
         | Command::ExtendLease(_)
@@ -152,4 +159,22 @@ fn bytes_of(command: &Command) -> u64 {
         | Command::ConfigureLimit(_) => 0,
     };
     u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+fn bytes_of_flow(command: &FlowCommand) -> usize {
+    match command {
+        FlowCommand::DeployResources(command) => {
+            command.resources.iter().map(|(_, bytes)| bytes.len()).sum()
+        }
+        FlowCommand::CreateInstance(command) => command.variables.len(),
+        FlowCommand::SetVariables(command) => command.variables.len(),
+        FlowCommand::PublishMessage(command) => command.variables.len(),
+        FlowCommand::BroadcastSignal(command) => command.variables.len(),
+        FlowCommand::EvaluateDecision(command) => command.variables.len(),
+        FlowCommand::DeleteResource(_)
+        | FlowCommand::CancelInstance(_)
+        | FlowCommand::ModifyInstance(_)
+        | FlowCommand::MigrateInstance(_)
+        | FlowCommand::UpdateUserTask(_) => 0,
+    }
 }

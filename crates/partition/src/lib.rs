@@ -12,6 +12,7 @@
 //! Servers use [`Partition`] and [`request`]. The other modules are public for the simulator, which
 //! takes the threads' place.
 
+mod awaited;
 pub mod checkpoint;
 pub mod clock;
 mod commit;

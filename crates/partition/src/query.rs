@@ -73,7 +73,7 @@ impl Core {
             live_jobs: self.engine.state().jobs().live(),
             waiters: u32::try_from(self.waiters.len()).unwrap_or(u32::MAX),
             payload_bytes: self.payloads.resident_bytes(),
-            refusing: self.refusing,
+            refusing: self.refusing.clone(),
         }
     }
 

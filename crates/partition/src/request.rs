@@ -6,8 +6,10 @@
 
 use std::sync::Arc;
 
+use windlass_engine::JobFacts;
 use windlass_record::command::{Command, QueueName};
 use windlass_record::event::Outcome;
+use windlass_record::flow::{CreateInstance, FlowAnswer};
 use windlass_record::id::{JobKey, QueueId, Token};
 use windlass_record::policy::QueueSettings;
 use windlass_record::rejection::Rejection;
@@ -31,6 +33,36 @@ pub enum Request {
     /// Jobs that were given to a connection and never sent, in the order in which they were given:
     /// ready again at once.
     Return(Vec<Unsent>),
+    /// Start a process and wait for its end.
+    RunInstance(RunInstance),
+}
+
+/// A process that is started and waited for.
+pub struct RunInstance {
+    /// What is started; it is awaited, whatever it says itself.
+    pub command: CreateInstance,
+    /// How long its end is waited for; the instance itself goes on.
+    pub wait_ms: u64,
+    /// Called once.
+    pub reply: RunReply,
+}
+
+/// See [`RunInstance::reply`].
+pub type RunReply = Box<dyn FnOnce(Result<InstanceRun, Refused>) + Send>;
+
+/// What became of an instance that was waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstanceRun {
+    /// The instance.
+    pub key: JobKey,
+    /// Its definition.
+    pub definition: JobKey,
+    /// The process's id.
+    pub process_id: Arc<str>,
+    /// The definition's version.
+    pub version: u32,
+    /// Its variables when it completed; `None` when it did not within the time.
+    pub variables: Option<Vec<(Arc<str>, Arc<str>)>>,
 }
 
 /// Commands with one answer for all.
@@ -67,6 +99,8 @@ pub enum Answer {
     CancelPending,
     /// The new versions of documents, in order; 0 is "deleted".
     Versions(Vec<u64>),
+    /// Of a command on flows.
+    Flow(FlowAnswer),
 }
 
 /// Why a command did not happen.
@@ -169,6 +203,8 @@ pub struct HandedJob {
     pub payload: Arc<[u8]>,
     /// Static metadata; empty for most.
     pub headers: Arc<[u8]>,
+    /// Of a job of a flow: what it belongs to.
+    pub flow: Option<Box<JobFacts>>,
     /// What is given back if it is never sent.
     pub unsent: Unsent,
 }

@@ -487,7 +487,8 @@ impl Run {
             | Request::OpenStream(_)
             | Request::AddCredits(..)
             | Request::CloseStream(_)
-            | Request::Return(_) => return self.core.handle(request),
+            | Request::Return(_)
+            | Request::RunInstance(_) => return self.core.handle(request),
         };
         let status = self.core.status(crate::query::LogView {
             durable_lsn: self.durable_lsn,

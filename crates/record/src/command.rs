@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::flow::FlowCommand;
 use crate::id::{JobKey, QueueId, Token};
 use crate::policy::{
     CancelPolicy, Deadlines, Dialect, Exhausted, LimitSettings, QueueSettings, RetryPolicy,
@@ -47,6 +48,8 @@ pub enum Command {
     ConfigureLimit(ConfigureLimit),
     /// Write documents.
     PutDocuments(PutDocuments),
+    /// Something about flows.
+    Flow(FlowCommand),
 }
 
 /// Names a queue from outside.
@@ -205,6 +208,8 @@ pub struct FailJob {
     pub backoff_ms: Option<u64>,
     /// Whether the attempt got something done (Airbyte).
     pub progressed: bool,
+    /// Of a job of a flow: a JSON object, set in the scope of its element. Empty is none.
+    pub variables: Bytes,
     /// Retrying cannot help (Airbyte's `config_error`, Docspell's permanent error).
     pub permanent: bool,
 }
@@ -218,6 +223,8 @@ pub struct ThrowError {
     pub code: Box<str>,
     /// What went wrong, for people.
     pub message: Box<str>,
+    /// Of a job of a flow: a JSON object for whoever catches it. Empty is none.
+    pub variables: Bytes,
 }
 
 /// See [`Command::ReleaseJob`].

@@ -5,6 +5,7 @@
 use std::borrow::Cow;
 
 use crate::command::JobOptions;
+use crate::flow::FlowEvent;
 use crate::id::{JobKey, LimitId, Payload, QueueId};
 use crate::policy::{LimitSettings, QueueSettings};
 
@@ -217,6 +218,8 @@ pub enum Event<'a> {
         /// Its id.
         id: &'a str,
     },
+    /// Something happened in a flow.
+    Flow(FlowEvent<'a>),
 }
 
 /// See [`Event::JobCreated`].

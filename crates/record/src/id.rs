@@ -31,6 +31,9 @@ impl PartitionId {
 pub struct JobKey(u64);
 
 impl JobKey {
+    /// "Nothing" where a key is expected: no entity has it.
+    pub const NONE: JobKey = JobKey(0);
+
     /// The key with this counter in this partition.
     pub fn from_parts(partition: PartitionId, counter: u64) -> JobKey {
         debug_assert!(counter < 1 << COUNTER_BITS);

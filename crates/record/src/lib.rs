@@ -6,8 +6,8 @@
 //! read by every later one.
 //!
 //! Reading order: [`id`] names things, [`bound`] limits them, [`policy`] holds the rules that
-//! travel with a job or a queue as data, then [`command`], [`event`], [`rejection`], and last
-//! [`codec`].
+//! travel with a job or a queue as data, then [`command`], [`event`], [`rejection`], the same for
+//! flows in [`flow`], and last [`codec`].
 //!
 //! Absent on purpose: IO, clocks, randomness, threads, async, logging, and any serialization
 //! framework. This crate depends on nothing.
@@ -16,6 +16,7 @@ pub mod bound;
 pub mod codec;
 pub mod command;
 pub mod event;
+pub mod flow;
 pub mod id;
 pub mod policy;
 pub mod rejection;

@@ -4,10 +4,11 @@
 use std::fmt;
 
 use crate::bound::Bound;
+use crate::flow::FlowRejection;
 use crate::id::JobKey;
 
 /// A refusal. Nothing was changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rejection {
     /// No live job has this key: it never existed, or it has ended.
     JobNotFound {
@@ -94,6 +95,14 @@ pub enum Rejection {
         /// Its value.
         max: u64,
     },
+    /// A command on flows was refused.
+    Flow(Box<FlowRejection>),
+}
+
+impl From<FlowRejection> for Rejection {
+    fn from(rejection: FlowRejection) -> Rejection {
+        Rejection::Flow(Box::new(rejection))
+    }
 }
 
 /// What sort of refusal it is; each wire has a code for each.
@@ -130,6 +139,7 @@ impl Rejection {
             | Rejection::OutOfRange { .. }
             | Rejection::TooLarge { .. } => RejectionKind::InvalidArgument,
             Rejection::Exhausted { .. } => RejectionKind::ResourceExhausted,
+            Rejection::Flow(rejection) => rejection.kind(),
         }
     }
 
@@ -151,6 +161,7 @@ impl Rejection {
             Rejection::OutOfRange { .. } => "out-of-range",
             Rejection::TooLarge { .. } => "too-large",
             Rejection::Exhausted { .. } => "exhausted",
+            Rejection::Flow(rejection) => rejection.code(),
         }
     }
 }
@@ -199,6 +210,7 @@ impl fmt::Display for Rejection {
             Rejection::Exhausted { bound, max } => {
                 write!(f, "the limit of {max} {bound} is reached: try again later")
             }
+            Rejection::Flow(rejection) => rejection.fmt(f),
         }
     }
 }

@@ -181,13 +181,14 @@ pub(super) fn fail(lease: Lease, given: v1::Fail) -> Command {
         retries: given.retries,
         backoff_ms: given.backoff_ms,
         progressed: given.progressed,
+        variables: Default::default(),
         permanent: given.permanent,
     })
 }
 
 pub(super) fn throw(lease: Lease, given: v1::Throw) -> Command {
     let (code, message) = (given.code.into(), given.message.into());
-    Command::ThrowError(ThrowError { lease, code, message })
+    Command::ThrowError(ThrowError { lease, code, message, variables: Default::default() })
 }
 
 pub(super) fn release(lease: Lease, delay_ms: u64) -> Command {

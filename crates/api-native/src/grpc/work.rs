@@ -201,7 +201,7 @@ impl WorkStream {
                 Err(Refused::Rejected(rejection)) => message.refused.push(v1::RefusedResult {
                     index: self.results,
                     key: key.raw(),
-                    refusal: Some(refusal(*rejection)),
+                    refusal: Some(refusal(rejection.clone())),
                 }),
             }
             self.results += 1;

@@ -649,7 +649,7 @@ impl Status {
             waiting_requests: view.waiters,
             uptime_ms: u64::try_from(gateway.uptime().as_millis()).unwrap_or(u64::MAX),
             health: if view.refusing.is_some() { "refusing-creates" } else { "serving" },
-            health_reason: view.refusing.map(|why| why.to_string()),
+            health_reason: view.refusing.as_ref().map(ToString::to_string),
         }
     }
 }

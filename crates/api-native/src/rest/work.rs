@@ -125,6 +125,7 @@ async fn fail(
         retries: asked.retries.map(|retries| retries.0),
         backoff_ms: asked.backoff_ms.map(|backoff| backoff.0),
         progressed: asked.progressed.unwrap_or(false),
+        variables: Default::default(),
         permanent: asked.permanent.unwrap_or(false),
     });
     done(gateway, command).await
@@ -139,6 +140,7 @@ async fn error(
         lease: Lease { key, activation: token(asked.activation) },
         code: asked.code.0.into(),
         message: asked.message.unwrap_or_default().into(),
+        variables: Default::default(),
     });
     done(gateway, command).await
 }

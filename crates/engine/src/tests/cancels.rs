@@ -73,6 +73,7 @@ fn end(check: &mut Check, key: JobKey, end: End) {
             lease,
             code: "E".into(),
             message: "".into(),
+            variables: Default::default(),
         })),
         End::Release => check.give(Command::ReleaseJob(ReleaseJob { lease, delay_ms: 5 })),
         End::Return => check.give(Command::ReturnJob(ReturnJob {

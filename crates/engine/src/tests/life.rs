@@ -137,9 +137,12 @@ fn act(check: &mut Check, key: JobKey, verb: Verb) -> Result<(), Rejection> {
             documents: Vec::new(),
         }),
         Verb::Fail => Command::FailJob(failure(key)),
-        Verb::ThrowError => {
-            Command::ThrowError(ThrowError { lease, code: "E".into(), message: "".into() })
-        }
+        Verb::ThrowError => Command::ThrowError(ThrowError {
+            lease,
+            code: "E".into(),
+            message: "".into(),
+            variables: Default::default(),
+        }),
         Verb::Release => Command::ReleaseJob(ReleaseJob { lease, delay_ms: 0 }),
         Verb::Cancel => return check.cancel(key, false).map(|_| ()),
         Verb::Update => Command::UpdateJob(UpdateJob {

@@ -135,6 +135,7 @@ impl World {
                 lease: self.lease(check),
                 code: "E".into(),
                 message: "thrown and caught by nobody".into(),
+                variables: Default::default(),
             }),
             29 => Command::ReleaseJob(ReleaseJob {
                 lease: self.lease(check),
@@ -281,6 +282,7 @@ impl World {
             retries: self.random.one_in(3).then(|| self.random.below(3) as i32),
             backoff_ms: self.random.one_in(2).then(|| self.random.below(100)),
             progressed: self.random.one_in(2),
+            variables: Default::default(),
             permanent: self.random.one_in(10),
         }
     }

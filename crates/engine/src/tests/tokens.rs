@@ -26,9 +26,12 @@ fn say(check: &mut Check, word: Word, lease: Lease) -> Result<(), Rejection> {
             documents: Vec::new(),
         }),
         Word::Fail => Command::FailJob(FailJob { lease, ..failure(lease.key) }),
-        Word::Throw => {
-            Command::ThrowError(ThrowError { lease, code: "E".into(), message: "".into() })
-        }
+        Word::Throw => Command::ThrowError(ThrowError {
+            lease,
+            code: "E".into(),
+            message: "".into(),
+            variables: Default::default(),
+        }),
         Word::Extend => Command::ExtendLease(ExtendLease { lease, lease_ms: 5 }),
         Word::Release => Command::ReleaseJob(ReleaseJob { lease, delay_ms: 0 }),
     };

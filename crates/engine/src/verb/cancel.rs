@@ -16,6 +16,11 @@ pub(super) fn decide<S: Sink>(
     command: &CancelJob,
 ) -> Result<Answer, Rejection> {
     let slot = step.job_for(command.key, Verb::Cancel)?;
+    if step.state.flow.element_of_job(command.key).is_some() {
+        // Its element would wait for ever: the instance is cancelled, or the element ended by hand.
+        let (key, verb) = (command.key, Verb::Cancel.name());
+        return Err(Rejection::JobInWrongState { key, state: "part of a process instance", verb });
+    }
 
     // Cannot fail from here.
     let reason = step.message(&command.reason);

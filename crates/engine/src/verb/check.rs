@@ -262,6 +262,7 @@ pub(crate) fn failure(key: JobKey) -> FailJob {
         retries: None,
         backoff_ms: None,
         progressed: false,
+        variables: Default::default(),
         permanent: false,
     }
 }

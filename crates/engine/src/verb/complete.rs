@@ -20,6 +20,10 @@ pub(super) fn decide<S: Sink>(
     at_most(Bound::PayloadBytes, command.result.len(), step.bounds.payload_bytes_max)?;
     let slot = step.job_held(command.lease, Verb::Complete)?;
     step.check_documents(&command.documents)?;
+    let key = command.lease.key;
+    if step.state.flow.element_of_job(key).is_some() {
+        return of_flow(step, command);
+    }
 
     // Cannot fail from here.
     let job = step.state.job(slot);
@@ -34,5 +38,18 @@ pub(super) fn decide<S: Sink>(
         result,
         message: "",
     });
+    Ok(Answer::Done)
+}
+
+/// The job's element goes on with the result; the job itself keeps none.
+fn of_flow<S: Sink>(step: &mut Step<'_, S>, command: &CompleteJob) -> Result<Answer, Rejection> {
+    let key = command.lease.key;
+    let result = windlass_flow::kernel::split(&command.result)?;
+
+    // Cannot fail from here.
+    step.put_documents(&command.documents);
+    let (outcome, message) = (Outcome::Completed, "");
+    step.emit(&Event::JobEnded { key, outcome, result: Payload::EMPTY, message });
+    windlass_flow::kernel::job_completed(step, key, &result);
     Ok(Answer::Done)
 }

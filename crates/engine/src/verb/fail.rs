@@ -22,8 +22,10 @@ pub(super) fn decide<S: Sink>(
     }
     let slot = step.job_held(command.lease, Verb::Fail)?;
     step.lease_lives(slot)?;
+    let brought = windlass_flow::kernel::split(&command.variables)?;
 
     // Cannot fail from here.
+    windlass_flow::kernel::job_failed(step, command.lease.key, &brought);
     step.attempt_failed(
         slot,
         AttemptFailed {

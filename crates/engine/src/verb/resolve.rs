@@ -1,4 +1,4 @@
-//! Resolve an incident: the job is ready for its next attempt. Takes the key of the incident or of
+//! Resolve an incident: the job is ready for its next attempt, the element goes on. Takes the key of the incident or of
 //! its job, and refuses a job that has no retries left unless the command brings some.
 
 use windlass_record::command::ResolveIncident;
@@ -17,12 +17,15 @@ pub(super) fn decide<S: Sink>(
     if command.retries.is_some_and(|retries| retries < 0) {
         return Err(Rejection::OutOfRange { field: "retries" });
     }
-    let not_found = Rejection::IncidentNotFound { key: command.key };
+    if windlass_flow::verb::resolve(step, command.key) {
+        return Ok(Answer::Done);
+    }
+    let not_found = || Rejection::IncidentNotFound { key: command.key };
     let key = step.state.incident_job(command.key).unwrap_or(command.key);
-    let slot = step.state.find(key).ok_or(not_found)?;
+    let slot = step.state.find(key).ok_or_else(not_found)?;
     let job = step.state.job(slot);
     if job.state != JobState::Incident {
-        return Err(not_found);
+        return Err(not_found());
     }
     let retries = command.retries.unwrap_or(job.retries);
     let counts_retries = !matches!(job.retry_policy(), RetryPolicy::Attempts { .. });

@@ -1,5 +1,5 @@
-//! Throw an error: a business error that a retry cannot help. Nothing catches it yet, so the job
-//! waits for a person; flows will look for a catcher first.
+//! Throw an error: a business error that a retry cannot help. An event of the job's flow catches it;
+//! where there is none, the job waits for a person.
 
 use windlass_record::command::ThrowError;
 use windlass_record::event::{Event, IncidentKind, Outcome};
@@ -16,8 +16,22 @@ pub(super) fn decide<S: Sink>(
     step.name("error code", &command.code)?;
     let slot = step.job_held(command.lease, Verb::ThrowError)?;
 
+    let brought = windlass_flow::kernel::split(&command.variables)?;
+
     // Cannot fail from here.
     let message = step.message(&command.message);
+    let key = command.lease.key;
+    let mut told = None;
+    if step.state.flow.element_of_job(key).is_some() {
+        match windlass_flow::kernel::job_threw(step, key, &command.code, message, &brought) {
+            Ok(()) => {
+                step.end(slot, Outcome::Failed, message);
+                return Ok(Answer::Done);
+            }
+            Err(error) => told = Some(error.message),
+        }
+    }
+    let message = told.as_deref().map_or(message, |told| step.message(told));
     let job = step.state.job(slot);
     if job.cancel_asked() {
         step.end(slot, Outcome::Cancelled, message);

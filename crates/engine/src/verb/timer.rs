@@ -1,4 +1,4 @@
-//! What time does: leases end, backoffs end, deadlines pass, rate windows free.
+//! What time does: leases end, backoffs end, deadlines pass, rate windows free, timers of flows fire.
 
 use windlass_record::event::{DeadlineKind, Event, Outcome, ReadyCause};
 use windlass_record::policy::DeadlineOutcome;
@@ -17,9 +17,14 @@ pub(crate) fn fire<S: Sink>(step: &mut Step<'_, S>, steps_max: usize) -> usize {
             fire_job(step, slot);
             continue;
         }
-        match step.state.rate_wakes.first() {
-            Some(&(at_ms, limit)) if at_ms <= now_ms => step.emit(&Event::RateFreed { limit }),
-            Some(_) | None => return done,
+        if let Some(&(at_ms, limit)) = step.state.rate_wakes.first()
+            && at_ms <= now_ms
+        {
+            step.emit(&Event::RateFreed { limit });
+            continue;
+        }
+        if !windlass_flow::kernel::fire(step) {
+            return done;
         }
     }
     steps_max

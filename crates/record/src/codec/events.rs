@@ -6,6 +6,7 @@ use super::fields::{
     decode_failures, decode_limit_settings, decode_options, decode_queue_settings, encode_failures,
     encode_limit_settings, encode_options, encode_queue_settings,
 };
+use super::flow::{decode_flow_event, encode_flow_event};
 use super::{DecodeError, Decoder, Encoder, Payloads};
 use crate::event::{
     DeadlineKind, Event, IncidentKind, JobActivated, JobCreated, Outcome, ReadyCause,
@@ -38,6 +39,8 @@ mod tag {
     pub(super) const DOCUMENT_PUT: u8 = 22;
     pub(super) const DOCUMENT_DELETED: u8 = 23;
     pub(super) const RATE_FREED: u8 = 24;
+    /// All events of flows; their own tag follows.
+    pub(super) const FLOW: u8 = 25;
 }
 
 /// Appends an event.
@@ -210,6 +213,10 @@ pub fn encode_event(event: &Event<'_>, payloads: &impl Payloads, buffer: &mut Ve
             out.str(kind);
             out.str(id);
         }
+        Event::Flow(event) => {
+            out.u8(tag::FLOW);
+            encode_flow_event(event, out);
+        }
     }
 }
 
@@ -328,6 +335,7 @@ pub fn decode_event<'a>(
         tag::DOCUMENT_DELETED => {
             Event::DocumentDeleted { tenant: from.str()?, kind: from.str()?, id: from.str()? }
         }
+        tag::FLOW => Event::Flow(decode_flow_event(from)?),
         tag => return Err(DecodeError::UnknownTag { field: "event", tag }),
     })
 }

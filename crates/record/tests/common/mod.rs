@@ -7,6 +7,7 @@ use windlass_record::command::JobOptions;
 use windlass_record::event::{
     DeadlineKind, Event, FailureCounts, IncidentKind, JobActivated, JobCreated, Outcome, ReadyCause,
 };
+use windlass_record::flow::FlowEvent;
 use windlass_record::id::{JobKey, LimitId, Payload, PayloadHandle, QueueId};
 use windlass_record::policy::{
     CancelPolicy, DeadlineOutcome, Deadlines, Dialect, Exhausted, JobOrder, LimitSettings,
@@ -14,7 +15,7 @@ use windlass_record::policy::{
 };
 
 /// How many kinds of events there are; `kind_of` fails to compile when there is one more.
-pub(crate) const KINDS: usize = 24;
+pub(crate) const KINDS: usize = 25;
 
 /// The number of an event's kind.
 pub(crate) fn kind_of(event: &Event<'_>) -> usize {
@@ -43,6 +44,7 @@ pub(crate) fn kind_of(event: &Event<'_>) -> usize {
         Event::JobEnded { .. } => 21,
         Event::DocumentPut { .. } => 22,
         Event::DocumentDeleted { .. } => 23,
+        Event::Flow(_) => 24,
     }
 }
 
@@ -363,6 +365,13 @@ impl<'a> Source<'a> {
             23 => {
                 Event::DocumentDeleted { tenant: self.text(), kind: self.text(), id: self.text() }
             }
+            24 => Event::Flow(FlowEvent::TimerArmed {
+                key: JobKey::from_raw(self.u64()),
+                owner: JobKey::from_raw(self.u64()),
+                node: self.u32(),
+                due_ms: self.u64(),
+                repetitions: Some(self.u32()),
+            }),
             _ => unreachable!("there are {KINDS} kinds"),
         }
     }

@@ -69,7 +69,8 @@ pub(super) fn cover_refusal(
         | Rejection::NameEmpty { .. }
         | Rejection::OutOfRange { .. }
         | Rejection::TooLarge { .. }
-        | Rejection::Exhausted { .. } => {}
+        | Rejection::Exhausted { .. }
+        | Rejection::Flow(_) => {}
     }
 }
 
@@ -91,7 +92,8 @@ fn verb_of(command: &Command) -> Option<(JobKey, Verb)> {
         | Command::ConfigureQueue(_)
         | Command::PauseQueue(_)
         | Command::ConfigureLimit(_)
-        | Command::PutDocuments(_) => return None,
+        | Command::PutDocuments(_)
+        | Command::Flow(_) => return None,
     })
 }
 
@@ -114,5 +116,6 @@ pub(super) fn name_of(command: &Command) -> &'static str {
         Command::PauseQueue(_) => "pause",
         Command::ConfigureLimit(_) => "configure limit",
         Command::PutDocuments(_) => "documents",
+        Command::Flow(_) => "flow",
     }
 }

@@ -220,6 +220,7 @@ impl Drawer {
                 lease,
                 code: "E1".into(),
                 message: "throw: it cannot be".into(),
+                variables: Arc::default(),
             }),
             64..=73 => {
                 Command::ReleaseJob(ReleaseJob { lease, delay_ms: self.one_of(&[0, 0, 20, 2_000]) })
@@ -258,6 +259,7 @@ impl Drawer {
             retries: self.random.chance(30).then(|| i32::try_from(self.small(4)).unwrap_or(0)),
             backoff_ms: self.random.chance(40).then(|| self.one_of(&[0, 15, 800, 30_000])),
             progressed: self.random.chance(40),
+            variables: Arc::default(),
             permanent: self.random.chance(8),
         })
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use windlass_flow::FlowState;
 use windlass_record::codec::{
     DecodeError, Decoder, decode_failures, decode_limit_settings, decode_options,
     decode_queue_settings,
@@ -69,7 +70,10 @@ impl From<DecodeError> for LoadError {
 impl State {
     /// The first bytes of image keys, in the order in which they must be loaded. Payloads stay in
     /// the store.
-    pub const LOAD_ORDER: [u8; 9] = [b'm', b'q', b'l', b'g', b'j', b'b', b'u', b'r', b'd'];
+    pub const LOAD_ORDER: [u8; 19] = {
+        let [r, p, e, t, s, m, g, i, u, f] = FlowState::LOAD_ORDER;
+        [b'm', b'q', b'l', b'g', b'j', b'b', b'u', b'r', b'd', r, p, e, t, s, m, g, i, u, f]
+    };
 
     /// Takes in one image. `payload` gives the place of a payload that stays in the store, by its
     /// key and length.
@@ -96,6 +100,7 @@ impl State {
             b'u' => self.load_hold(&mut from, rest, hash)?,
             b'r' => self.load_request(&mut from, rest, hash)?,
             b'd' => self.load_document(&mut from, key, hash, payload)?,
+            tag if FlowState::LOAD_ORDER.contains(&tag) => self.flow.load(key, value, hash)?,
             _ => return Err(LoadError::UnknownKey),
         }
         self.dirt.checksum = self.dirt.checksum.wrapping_add(hash);
@@ -105,6 +110,7 @@ impl State {
     /// Derives what has no image of its own. After it the state is as it was at the freeze.
     pub(crate) fn finish_load(&mut self) {
         self.requests.finish_load();
+        self.flow.finish_load();
         let bays: Vec<(u32, u64)> = self
             .bays
             .iter()

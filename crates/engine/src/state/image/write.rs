@@ -1,5 +1,7 @@
 //! Writing images: the freeze, and the jobs after it.
 
+use windlass_flow::FlowState;
+use windlass_flow::state::image::PutImage;
 use windlass_record::codec::{
     Encoder, encode_failures, encode_limit_settings, encode_options, encode_queue_settings,
 };
@@ -38,6 +40,7 @@ impl State {
         self.write_queues_and_limits(sink);
         self.write_memory(sink);
         self.write_documents(sink);
+        self.write_flow(sink, |flow, put| flow.freeze(put));
         let mut value = vec![IMAGE_VERSION];
         let out = &mut Encoder::new(&mut value);
         out.u64(self.last_ms);
@@ -69,7 +72,28 @@ impl State {
             }
             self.account(slot, &value);
         }
-        self.dirt.frozen.is_empty()
+        self.write_flow(sink, |flow, put| flow.write_frozen(jobs_max, put))
+            && self.dirt.frozen.is_empty()
+    }
+
+    /// Lets the flows write images, and accounts for them.
+    fn write_flow<T>(
+        &mut self,
+        sink: &mut dyn ImageSink,
+        write: impl FnOnce(&mut FlowState, &mut PutImage<'_>) -> T,
+    ) -> T {
+        let State { flow, dirt, .. } = self;
+        let checksum = &mut dirt.checksum;
+        write(flow, &mut |key, value, old| {
+            let new = value.map_or(0, |value| hash_image(key, value));
+            *checksum = checksum.wrapping_sub(old).wrapping_add(new);
+            match value {
+                Some(value) if new != old => sink.put(key, value),
+                Some(_) => {}
+                None => sink.delete(key),
+            }
+            new
+        })
     }
 
     /// Writes frozen images that could not wait. The shell calls this after every command while a
@@ -81,11 +105,12 @@ impl State {
                 sink.put_payload(&payload_key(key), payload);
             }
         }
+        self.write_flow(sink, |flow, put| flow.write_early(put));
     }
 
     /// How many jobs would be written if the state were frozen now.
     pub(crate) fn dirty_jobs(&self) -> usize {
-        self.dirt.jobs.len()
+        self.dirt.jobs.len() + self.flow.dirty_entities()
     }
 
     /// Sum of the hashes of all images written so far.

@@ -1,0 +1,665 @@
+//! What an event does to the state of flows. Only assigns: every choice was made by a verb or a
+//! step and stands in the event. Replay is decode and this.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use windlass_record::flow::{
+    DefinitionDeployed, ElementEntered, FlowEvent, InstanceStarted, MessagePublished,
+    SubscriptionOpened, UserTaskCreated,
+};
+use windlass_record::flow::{JobRole, Key};
+
+use crate::graph::{Kind, NodeId, Text};
+use crate::state::definition::{Compiled, Definition, Resource};
+use crate::state::element::{Element, Incident, Kept, Loop, Phase, Process, Triggered, UserTask};
+use crate::state::image::{self, compile};
+use crate::state::wait::{Message, Signal, Subscription, Timer};
+use crate::state::{FlowState, InstanceEnded, Todo};
+
+impl FlowState {
+    /// Applies an event of the record made at `now_ms`.
+    pub fn apply(&mut self, now_ms: u64, event: &FlowEvent<'_>) {
+        match event {
+            FlowEvent::StepTaken => {
+                self.todo.pop_front();
+                self.todo_is_dirty = true;
+            }
+            FlowEvent::ResourceDeployed { key, tenant, name, bytes } => {
+                self.resource_deployed(*key, tenant, name, bytes);
+            }
+            FlowEvent::DefinitionDeployed(deployed) => self.definition_deployed(deployed),
+            FlowEvent::DefinitionDeleted { key } => self.definition_deleted(*key),
+            FlowEvent::InstanceStarted(started) => self.instance_started(now_ms, started),
+            FlowEvent::ElementEntered(entered) => self.element_entered(entered),
+            FlowEvent::ElementActivated { key } => self.live_mut(*key).phase = Phase::Active,
+            FlowEvent::ElementCompleting { key } => {
+                let element = self.live_mut(*key);
+                element.phase = Phase::Completing;
+                element.listener = 0;
+                self.queue(Todo::Element(*key));
+            }
+            FlowEvent::ElementTerminating { key } => {
+                self.live_mut(*key).phase = Phase::Terminating;
+                self.queue(Todo::Element(*key));
+            }
+            FlowEvent::ElementCompleted { key } => self.element_gone(*key, true),
+            FlowEvent::ElementTerminated { key } => self.element_gone(*key, false),
+            FlowEvent::ElementQueued { key } => self.queue(Todo::Element(*key)),
+            FlowEvent::TokenParked { scope, flow } => {
+                *self.live_mut(*scope).parked.entry(*flow).or_default() += 1;
+            }
+            FlowEvent::VariablesSet { scope, variables } => {
+                let element = self.live_mut(*scope);
+                for (name, value) in variables.iter() {
+                    set(&mut element.variables, name, value);
+                }
+            }
+            FlowEvent::JobAttached { element, job, role } => {
+                self.live_mut(*element).job = Some((*job, *role));
+                self.jobs.insert(*job, *element);
+            }
+            FlowEvent::JobDetached { element, job } => {
+                self.jobs.remove(job);
+                self.live_mut(*element).job = None;
+            }
+            FlowEvent::ListenerPassed { element, next } => {
+                self.live_mut(*element).listener = *next;
+                self.queue(Todo::Element(*element));
+            }
+            FlowEvent::LoopStarted { element, items } => {
+                let items: Vec<Text> = items.iter().map(|item| Text::from(&**item)).collect();
+                let results = vec![Text::default(); items.len()];
+                let looped = Loop { items, entered: 0, collected: 0, results, satisfied: false };
+                self.live_mut(*element).looped = Some(Box::new(looped));
+                self.queue(Todo::Element(*element));
+            }
+            FlowEvent::LoopCollected { element, index, value } => {
+                self.loop_collected(*element, *index, value);
+            }
+            FlowEvent::LoopSatisfied { element } => {
+                if let Some(looped) = &mut self.live_mut(*element).looped {
+                    looped.satisfied = true;
+                }
+                self.queue(Todo::Element(*element));
+            }
+            FlowEvent::EventTriggered { element, node, variables } => {
+                let event = Triggered { node: NodeId(*node), variables: owned(variables) };
+                self.live_mut(*element).triggered.push_back(event);
+                self.queue(Todo::Element(*element));
+            }
+            FlowEvent::EventTaken { element } => self.event_taken(*element),
+            FlowEvent::InstanceMigrated { instance, definition, nodes } => {
+                self.instance_migrated(*instance, *definition, nodes);
+            }
+            FlowEvent::CompensationKept { scope, node, variables } => {
+                let kept = Kept { node: NodeId(*node), variables: owned(variables) };
+                self.live_mut(*scope).kept.push(kept);
+            }
+            FlowEvent::CompensationTaken { scope, node } => {
+                let kept = &mut self.live_mut(*scope).kept;
+                if let Some(at) = kept.iter().rposition(|kept| kept.node == NodeId(*node)) {
+                    kept.remove(at);
+                }
+            }
+            event => self.apply_wait(now_ms, event),
+        }
+    }
+
+    /// Those about what is waited for, and by whom.
+    fn apply_wait(&mut self, now_ms: u64, event: &FlowEvent<'_>) {
+        match event {
+            FlowEvent::TimerArmed { key, owner, node, due_ms, repetitions } => {
+                let timer = Timer {
+                    owner: *owner,
+                    node: NodeId(*node),
+                    due_ms: *due_ms,
+                    repetitions: *repetitions,
+                };
+                self.touch(image::TIMER, *key);
+                self.link_timer(*key, timer);
+            }
+            FlowEvent::TimerGone { key } => self.timer_gone(*key),
+            FlowEvent::SubscriptionOpened(opened) => self.subscription_opened(opened),
+            FlowEvent::SubscriptionClosed { key } => self.subscription_closed(*key),
+            FlowEvent::MessagePublished(published) => self.message_published(published),
+            FlowEvent::MessageCorrelated { message, process_id, .. } => {
+                self.touch(image::MESSAGE, *message);
+                if let Some(message) = self.messages.get_mut(message) {
+                    message.reached.insert((*process_id).into());
+                }
+            }
+            FlowEvent::MessageQueued { key } => self.queue(Todo::Message(*key)),
+            FlowEvent::MessageExpired { key } => self.message_expired(*key),
+            FlowEvent::SignalBroadcast { key, tenant, name, variables } => {
+                let signal = Signal {
+                    tenant: (*tenant).into(),
+                    name: (*name).into(),
+                    variables: (*variables).into(),
+                    through: Key::NONE,
+                };
+                self.touch(image::SIGNAL, *key);
+                self.signals.insert(*key, signal);
+                self.queue(Todo::Signal(*key));
+            }
+            FlowEvent::SignalProgressed { key, through } => {
+                self.touch(image::SIGNAL, *key);
+                if let Some(signal) = self.signals.get_mut(key) {
+                    signal.through = *through;
+                }
+                self.queue(Todo::Signal(*key));
+            }
+            FlowEvent::SignalEnded { key } => {
+                self.touch(image::SIGNAL, *key);
+                self.signals.remove(key);
+            }
+            FlowEvent::IncidentRaised { key, element, kind, message } => {
+                self.live_mut(*element).incident = Some(*key);
+                let incident = Incident {
+                    element: *element,
+                    kind: *kind,
+                    message: (*message).into(),
+                    since_ms: now_ms,
+                };
+                self.touch(image::INCIDENT, *key);
+                self.incidents.insert(*key, incident);
+            }
+            FlowEvent::IncidentResolved { key } => {
+                self.touch(image::INCIDENT, *key);
+                if let Some(incident) = self.incidents.remove(key) {
+                    self.live_mut(incident.element).incident = None;
+                    self.queue(Todo::Element(incident.element));
+                }
+            }
+            FlowEvent::UserTaskCreated(task) | FlowEvent::UserTaskChanged(task) => {
+                self.live_mut(task.element).user_task = Some(task.key);
+                self.touch(image::USER_TASK, task.key);
+                self.user_tasks.insert(task.key, user_task(task));
+            }
+            FlowEvent::UserTaskEnded { key, .. } => {
+                self.touch(image::USER_TASK, *key);
+                if let Some(task) = self.user_tasks.remove(key) {
+                    self.live_mut(task.element).user_task = None;
+                }
+            }
+            event => unreachable!("{event:?} is applied with the elements"),
+        }
+    }
+
+    pub(crate) fn queue(&mut self, todo: Todo) {
+        self.todo.push_back(todo);
+        self.todo_is_dirty = true;
+    }
+
+    // ── definitions ─────────────────────────────────────────────────────────────────────────
+
+    fn resource_deployed(&mut self, key: Key, tenant: &str, name: &str, bytes: &[u8]) {
+        self.touch(image::RESOURCE, key);
+        let resource = Resource {
+            tenant: tenant.into(),
+            name: name.into(),
+            bytes: bytes.into(),
+            compiled: compile(name, bytes),
+        };
+        self.resources.insert(key, resource);
+    }
+
+    fn definition_deployed(&mut self, deployed: &DefinitionDeployed<'_>) {
+        self.touch(image::DEFINITION, deployed.key);
+        let nodes = deployed
+            .nodes
+            .iter()
+            .map(|node| {
+                (Text::from(&*node.id), Text::from(&*node.name), Text::from(&*node.element_type))
+            })
+            .collect();
+        let definition = Definition {
+            deployment: deployed.deployment,
+            resource: deployed.resource,
+            tenant: deployed.tenant.into(),
+            kind: deployed.kind,
+            id: deployed.id.into(),
+            version: deployed.version,
+            version_tag: deployed.version_tag.into(),
+            name: deployed.name.into(),
+            group: deployed.group,
+            nodes,
+            graph: None,
+            model: None,
+        };
+        self.link_definition(deployed.key, definition);
+    }
+
+    /// Puts a definition into its indexes and finds what it was compiled to.
+    pub(crate) fn link_definition(&mut self, key: Key, mut definition: Definition) {
+        if let Some(resource) = self.resources.get(&definition.resource) {
+            match &resource.compiled {
+                Compiled::Processes(graphs) => {
+                    definition.graph =
+                        graphs.iter().find(|graph| graph.id == definition.id).cloned();
+                }
+                Compiled::Decisions(model) => definition.model = Some(model.clone()),
+                Compiled::Plain | Compiled::Unreadable(_) => {}
+            }
+        }
+        let name = (definition.tenant.clone(), definition.kind, definition.id.clone());
+        let versions = self.versions.entry(name).or_default();
+        let version = definition.version;
+        let at = versions.partition_point(|other| {
+            self.definitions.get(other).is_some_and(|other| other.version < version)
+        });
+        versions.insert(at, key);
+        self.definitions.insert(key, definition);
+    }
+
+    fn definition_deleted(&mut self, key: Key) {
+        self.touch(image::DEFINITION, key);
+        let Some(definition) = self.definitions.remove(&key) else { return };
+        let name = (definition.tenant, definition.kind, definition.id);
+        if let Some(versions) = self.versions.get_mut(&name) {
+            versions.retain(|other| *other != key);
+            if versions.is_empty() {
+                self.versions.remove(&name);
+            }
+        }
+        let resource = definition.resource;
+        if self.definitions.values().all(|other| other.resource != resource) {
+            self.touch(image::RESOURCE, resource);
+            self.resources.remove(&resource);
+        }
+    }
+
+    // ── elements ────────────────────────────────────────────────────────────────────────────
+
+    fn instance_started(&mut self, now_ms: u64, started: &InstanceStarted<'_>) {
+        let graph = self
+            .definitions
+            .get(&started.definition)
+            .and_then(|definition| definition.graph.clone())
+            .expect("only what is compiled is started");
+        let process = Process {
+            parent: started.parent,
+            root: started.root,
+            starts: started.starts.iter().map(|node| NodeId(*node)).collect(),
+            business_id: started.business_id.into(),
+            tags: started.tags.iter().map(|tag| Text::from(&**tag)).collect(),
+            awaited: started.awaited,
+            started_by: started.started_by.into(),
+            started_ms: now_ms,
+        };
+        let mut element =
+            Element::new(Key::NONE, started.key, started.definition, graph, NodeId::PROCESS);
+        element.process = Some(Box::new(process));
+        self.touch(image::ELEMENT, started.key);
+        self.link_element(started.key, element);
+        self.queue(Todo::Element(started.key));
+    }
+
+    fn element_entered(&mut self, entered: &ElementEntered) {
+        let scope = self.live_mut(entered.scope);
+        let node = NodeId(entered.node);
+        let graph = scope.graph.clone();
+        // A gateway that waited for tokens takes one of each flow that has some.
+        if matches!(graph.node(node).kind, Kind::Parallel | Kind::Inclusive) {
+            for flow in &graph.node(node).incoming {
+                if let Some(tokens) = scope.parked.get_mut(&flow.0) {
+                    *tokens -= 1;
+                    if *tokens == 0 {
+                        scope.parked.remove(&flow.0);
+                    }
+                }
+            }
+        }
+        if entered.loop_counter > 0
+            && let Some(looped) = &mut scope.looped
+        {
+            looped.entered = looped.entered.max(entered.loop_counter);
+        }
+        let (instance, definition) = (scope.instance, scope.definition);
+        let mut element = Element::new(entered.scope, instance, definition, graph, node);
+        element.loop_counter = entered.loop_counter;
+        element.begin_at = entered.begin_at.map(NodeId);
+        self.touch(image::ELEMENT, entered.key);
+        self.link_element(entered.key, element);
+        self.queue(Todo::Element(entered.key));
+    }
+
+    /// Puts an element instance into its indexes.
+    pub(crate) fn link_element(&mut self, key: Key, element: Element) {
+        if let Some(scope) = self.elements.get_mut(&element.scope) {
+            scope.children.insert(key);
+        }
+        if let Some((job, _)) = element.job {
+            self.jobs.insert(job, key);
+        }
+        if let Some(process) = &element.process {
+            if let Some(parent) = self.elements.get_mut(&process.parent) {
+                parent.called = Some(key);
+            }
+            self.instance_counts.entry(element.definition).or_default().insert(key);
+            if let Some(definition) = self.definitions.get(&element.definition) {
+                let tenant = definition.tenant.clone();
+                if !process.started_by.is_empty() {
+                    let lock = (tenant.clone(), definition.id.clone(), process.started_by.clone());
+                    self.started_by.insert(lock, key);
+                }
+                if !process.business_id.is_empty() {
+                    self.business_ids.insert((tenant, process.business_id.clone()), key);
+                }
+            }
+        }
+        self.elements.insert(key, element);
+    }
+
+    fn element_gone(&mut self, key: Key, completed: bool) {
+        self.touch(image::ELEMENT, key);
+        let Some(element) = self.elements.remove(&key) else { return };
+        if let Some(incident) = element.incident {
+            self.touch(image::INCIDENT, incident);
+            self.incidents.remove(&incident);
+        }
+        if let Some((job, _)) = element.job {
+            self.jobs.remove(&job);
+        }
+        if let Some(scope) = self.elements.get_mut(&element.scope) {
+            scope.children.remove(&key);
+            let wakes = scope.phase == Phase::Terminating || !scope.triggered.is_empty();
+            if wakes && scope.children.is_empty() {
+                self.queue(Todo::Element(element.scope));
+            }
+        }
+        let Some(process) = element.process else { return };
+        if let Some(instances) = self.instance_counts.get_mut(&element.definition) {
+            instances.remove(&key);
+            if instances.is_empty() {
+                self.instance_counts.remove(&element.definition);
+            }
+        }
+        if let Some(parent) = self.elements.get_mut(&process.parent) {
+            parent.called = None;
+            if parent.phase == Phase::Terminating {
+                self.queue(Todo::Element(process.parent));
+            }
+        }
+        if let Some(definition) = self.definitions.get(&element.definition) {
+            let tenant = definition.tenant.clone();
+            if !process.started_by.is_empty() {
+                let lock = (tenant.clone(), definition.id.clone(), process.started_by);
+                if self.started_by.get(&lock) == Some(&key) {
+                    self.started_by.remove(&lock);
+                }
+            }
+            let named = (tenant, process.business_id);
+            if self.business_ids.get(&named) == Some(&key) {
+                self.business_ids.remove(&named);
+            }
+        }
+        if process.awaited {
+            let variables = completed.then(|| element.variables.into_iter().collect());
+            self.effects.ended.push(InstanceEnded { key, variables });
+        }
+    }
+
+    fn event_taken(&mut self, key: Key) {
+        let element = self.live_mut(key);
+        let event = element.triggered.pop_front();
+        let more = !element.triggered.is_empty();
+        let clears = event.is_some_and(|event| {
+            let node = element.graph.node(event.node);
+            matches!(node.kind, Kind::EventSubProcess) && element.graph.interrupts(event.node)
+        });
+        if clears {
+            element.parked.clear();
+        }
+        if more {
+            self.queue(Todo::Element(key));
+        }
+    }
+
+    fn loop_collected(&mut self, key: Key, index: u32, value: &str) {
+        let Some(looped) = &mut self.live_mut(key).looped else { return };
+        looped.collected += 1;
+        let place = usize::try_from(index).ok().and_then(|index| looped.results.get_mut(index));
+        if let Some(place) = place {
+            *place = value.into();
+        }
+    }
+
+    fn instance_migrated(&mut self, instance: Key, definition: Key, nodes: &[(u32, u32)]) {
+        let Some(graph) = self.definitions.get(&definition).and_then(|to| to.graph.clone()) else {
+            return;
+        };
+        let nodes: BTreeMap<u32, u32> = nodes.iter().copied().collect();
+        let mut members = vec![instance];
+        let mut at = 0;
+        while let Some(key) = members.get(at).copied() {
+            at += 1;
+            members.extend(self.live(key).children.iter().copied());
+        }
+        let old = self.live(instance).definition;
+        for key in members {
+            let element = self.live_mut(key);
+            element.graph = graph.clone();
+            element.definition = definition;
+            if let Some(node) = nodes.get(&element.node.0) {
+                element.node = NodeId(*node);
+            }
+            for wait in element.waits.clone() {
+                self.touch(image::TIMER, wait);
+                self.touch(image::SUBSCRIPTION, wait);
+                let place = match (self.timers.get_mut(&wait), self.subscriptions.get_mut(&wait)) {
+                    (Some(timer), _) => &mut timer.node,
+                    (None, Some(subscription)) => &mut subscription.node,
+                    (None, None) => continue,
+                };
+                if let Some(node) = nodes.get(&place.0) {
+                    *place = NodeId(*node);
+                }
+            }
+        }
+        if let Some(instances) = self.instance_counts.get_mut(&old) {
+            instances.remove(&instance);
+        }
+        self.instance_counts.entry(definition).or_default().insert(instance);
+    }
+
+    // ── what is waited for ──────────────────────────────────────────────────────────────────
+
+    pub(crate) fn link_timer(&mut self, key: Key, timer: Timer) {
+        self.due.insert((timer.due_ms, key));
+        self.link_wait(timer.owner, key);
+        self.timers.insert(key, timer);
+    }
+
+    fn link_wait(&mut self, owner: Key, key: Key) {
+        match self.elements.get_mut(&owner) {
+            Some(element) => {
+                element.waits.insert(key);
+            }
+            None => {
+                self.starts.entry(owner).or_default().insert(key);
+            }
+        }
+    }
+
+    fn unlink_wait(&mut self, owner: Key, key: Key) {
+        if let Some(element) = self.elements.get_mut(&owner) {
+            element.waits.remove(&key);
+        } else if let Some(waits) = self.starts.get_mut(&owner) {
+            waits.remove(&key);
+            if waits.is_empty() {
+                self.starts.remove(&owner);
+            }
+        }
+    }
+
+    fn timer_gone(&mut self, key: Key) {
+        self.touch(image::TIMER, key);
+        let Some(timer) = self.timers.remove(&key) else { return };
+        self.due.remove(&(timer.due_ms, key));
+        self.unlink_wait(timer.owner, key);
+    }
+
+    fn subscription_opened(&mut self, opened: &SubscriptionOpened<'_>) {
+        let tenant = self.tenant_of(opened.owner);
+        let subscription = Subscription {
+            owner: opened.owner,
+            node: NodeId(opened.node),
+            kind: opened.kind,
+            tenant,
+            name: opened.name.into(),
+            correlation_key: opened.correlation_key.into(),
+        };
+        self.touch(image::SUBSCRIPTION, opened.key);
+        self.link_subscription(opened.key, subscription);
+    }
+
+    /// The tenant of an element instance or a definition.
+    pub(crate) fn tenant_of(&self, owner: Key) -> Text {
+        let definition = self.elements.get(&owner).map_or(owner, |element| element.definition);
+        self.definitions.get(&definition).map(|it| it.tenant.clone()).unwrap_or_default()
+    }
+
+    pub(crate) fn link_subscription(&mut self, key: Key, subscription: Subscription) {
+        self.topics.entry(topic_of(&subscription)).or_default().insert(key);
+        self.link_wait(subscription.owner, key);
+        self.subscriptions.insert(key, subscription);
+    }
+
+    fn subscription_closed(&mut self, key: Key) {
+        self.touch(image::SUBSCRIPTION, key);
+        let Some(subscription) = self.subscriptions.remove(&key) else { return };
+        let topic = topic_of(&subscription);
+        if let Some(keys) = self.topics.get_mut(&topic) {
+            keys.remove(&key);
+            if keys.is_empty() {
+                self.topics.remove(&topic);
+            }
+        }
+        self.unlink_wait(subscription.owner, key);
+    }
+
+    fn message_published(&mut self, published: &MessagePublished<'_>) {
+        let message = Message {
+            tenant: published.tenant.into(),
+            name: published.name.into(),
+            correlation_key: published.correlation_key.into(),
+            message_id: published.message_id.into(),
+            until_ms: published.until_ms,
+            variables: published.variables.into(),
+            reached: std::collections::BTreeSet::new(),
+        };
+        self.touch(image::MESSAGE, published.key);
+        self.link_message(published.key, message);
+        self.queue(Todo::Message(published.key));
+    }
+
+    pub(crate) fn link_message(&mut self, key: Key, message: Message) {
+        let topic = message.topic();
+        if !message.message_id.is_empty() {
+            self.message_ids.insert((topic.clone(), message.message_id.clone()), key);
+        }
+        if message.until_ms > 0 {
+            self.expiring.insert((message.until_ms, key));
+        }
+        self.buffered.entry(topic).or_default().insert(key);
+        self.messages.insert(key, message);
+    }
+
+    fn message_expired(&mut self, key: Key) {
+        self.touch(image::MESSAGE, key);
+        let Some(message) = self.messages.remove(&key) else { return };
+        let topic = message.topic();
+        self.expiring.remove(&(message.until_ms, key));
+        if let Some(keys) = self.buffered.get_mut(&topic) {
+            keys.remove(&key);
+            if keys.is_empty() {
+                self.buffered.remove(&topic);
+            }
+        }
+        if !message.message_id.is_empty() {
+            self.message_ids.remove(&(topic, message.message_id));
+        }
+    }
+}
+
+impl Element {
+    pub(crate) fn new(
+        scope: Key,
+        instance: Key,
+        definition: Key,
+        graph: Arc<crate::graph::Graph>,
+        node: NodeId,
+    ) -> Element {
+        Element {
+            scope,
+            instance,
+            definition,
+            graph,
+            node,
+            phase: Phase::Entering,
+            loop_counter: 0,
+            begin_at: None,
+            variables: BTreeMap::new(),
+            parked: BTreeMap::new(),
+            job: None::<(Key, JobRole)>,
+            listener: 0,
+            looped: None,
+            triggered: std::collections::VecDeque::new(),
+            incident: None,
+            user_task: None,
+            process: None,
+            kept: Vec::new(),
+            children: std::collections::BTreeSet::new(),
+            called: None,
+            waits: std::collections::BTreeSet::new(),
+        }
+    }
+}
+
+impl Message {
+    /// What it is found by.
+    pub(crate) fn topic(&self) -> crate::state::Topic {
+        (self.tenant.clone(), self.name.clone(), self.correlation_key.clone())
+    }
+}
+
+fn topic_of(
+    subscription: &Subscription,
+) -> (windlass_record::flow::SubscriptionKind, crate::state::Topic) {
+    let topic = (
+        subscription.tenant.clone(),
+        subscription.name.clone(),
+        subscription.correlation_key.clone(),
+    );
+    (subscription.kind, topic)
+}
+
+fn set(variables: &mut BTreeMap<Text, Text>, name: &str, value: &str) {
+    match variables.get_mut(name) {
+        Some(place) => *place = value.into(),
+        None => {
+            variables.insert(name.into(), value.into());
+        }
+    }
+}
+
+fn owned(variables: &[(Cow<'_, str>, Cow<'_, str>)]) -> Vec<(Text, Text)> {
+    variables.iter().map(|(name, value)| ((&**name).into(), (&**value).into())).collect()
+}
+
+fn user_task(task: &UserTaskCreated<'_>) -> UserTask {
+    UserTask {
+        element: task.element,
+        assignee: (&*task.assignee).into(),
+        candidate_groups: (&*task.candidate_groups).into(),
+        candidate_users: (&*task.candidate_users).into(),
+        due_date: (&*task.due_date).into(),
+        follow_up_date: (&*task.follow_up_date).into(),
+        priority: task.priority,
+        form: task.form,
+        form_reference: (&*task.form_reference).into(),
+        headers: (&*task.headers).into(),
+    }
+}

@@ -1,0 +1,176 @@
+//! The kernel: what follows from what. Every function here reads the state through a [`Port`] and
+//! emits events through it; `apply` is what they do.
+//!
+//! An element instance is **entered**, is **active**, **completes** and is gone; or it is
+//! **terminated**. Each event that leaves something to be done puts its element on the to-do list,
+//! and [`step`] takes the oldest entry off and goes on with it. A step is small: a large fan-out
+//! queues itself again and again, so that whoever drives the kernel chooses how much of it happens
+//! in one frame of the log.
+//!
+//! What cannot be computed raises an incident and leaves the element where it was: resolving it
+//! runs the same step again.
+//!
+//! Reading order: [`enter`], [`active`], [`leave`], [`terminate`] are an element's life; `node` has
+//! what is special about each kind; [`waits`], [`message`], [`signal`], [`timer`] are about waiting;
+//! [`variables`] and [`expression`] about data; [`catch`] about errors and escalations.
+
+pub(crate) mod active;
+pub(crate) mod catch;
+pub(crate) mod enter;
+pub(crate) mod expression;
+pub(crate) mod job;
+pub(crate) mod leave;
+pub(crate) mod message;
+pub(crate) mod signal;
+pub(crate) mod terminate;
+pub(crate) mod timer;
+pub(crate) mod variables;
+pub(crate) mod waits;
+
+pub use job::{JobError, job_completed, job_failed, job_threw};
+pub use timer::fire;
+pub use variables::{join, split};
+
+use windlass_record::flow::{ElementEntered, FlowEvent, FlowIncidentKind, Key};
+
+use crate::graph::{NodeId, Text};
+use crate::state::element::Phase;
+use crate::state::{FlowState, Todo};
+
+/// Element instances that one step enters or ends at most.
+pub(crate) const FAN_OUT_MAX: usize = 64;
+
+/// The kernel's way to the state, the log, the time and the jobs.
+pub trait Port {
+    /// What is remembered.
+    fn state(&self) -> &FlowState;
+    /// Applies an event and logs it.
+    fn emit(&mut self, event: &FlowEvent<'_>);
+    /// The next fresh key; the event that brings it into the world uses it up.
+    fn next_key(&self) -> Key;
+    /// The time of the record (ms since the epoch).
+    fn now_ms(&self) -> u64;
+    /// Makes a job and returns its key.
+    fn create_job(&mut self, job: &NewJob) -> Key;
+    /// Ends a job that nobody needs any more.
+    fn cancel_job(&mut self, job: Key);
+}
+
+/// A job that an element wants done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewJob {
+    /// The wall of security.
+    pub tenant: Text,
+    /// The job type.
+    pub job_type: Text,
+    /// How often it may be tried.
+    pub retries: i32,
+    /// Higher goes first.
+    pub priority: i32,
+    /// Static headers, a JSON object; empty is none.
+    pub headers: Text,
+}
+
+/// Why an element cannot go on without a person.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stuck {
+    pub(crate) kind: FlowIncidentKind,
+    pub(crate) message: String,
+}
+
+impl Stuck {
+    pub(crate) fn new(kind: FlowIncidentKind, message: impl Into<String>) -> Stuck {
+        Stuck { kind, message: message.into() }
+    }
+}
+
+/// Works on the oldest entry of the to-do list. False when there is none.
+pub fn step<P: Port>(port: &mut P) -> bool {
+    let Some(todo) = port.state().todo.front().copied() else { return false };
+    port.emit(&FlowEvent::StepTaken);
+    match todo {
+        Todo::Element(key) => run(port, key),
+        Todo::Message(key) => message::deliver(port, key),
+        Todo::Signal(key) => signal::deliver(port, key),
+    }
+    true
+}
+
+fn run<P: Port>(port: &mut P, key: Key) {
+    let Some(element) = port.state().element(key) else { return };
+    let phase = element.phase;
+    if element.incident.is_some() && phase != Phase::Terminating {
+        return;
+    }
+    let went = match phase {
+        Phase::Entering => enter::enter(port, key),
+        Phase::Active => active::go_on(port, key),
+        Phase::Completing => leave::leave(port, key),
+        Phase::Terminating => {
+            terminate::terminate(port, key);
+            Ok(())
+        }
+    };
+    if let Err(stuck) = went {
+        raise(port, key, &stuck);
+    }
+}
+
+/// The element waits for a person.
+fn raise<P: Port>(port: &mut P, element: Key, stuck: &Stuck) {
+    let key = port.next_key();
+    let message = cut(&stuck.message);
+    port.emit(&FlowEvent::IncidentRaised { key, element, kind: stuck.kind, message });
+}
+
+/// A message for people is bounded.
+fn cut(message: &str) -> &str {
+    const MESSAGE_BYTES_MAX: usize = 10_000;
+    let mut end = message.len().min(MESSAGE_BYTES_MAX);
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
+    message.get(..end).unwrap_or_default()
+}
+
+/// Enters a node in a scope.
+pub(crate) fn enter_node<P: Port>(
+    port: &mut P,
+    scope: Key,
+    node: NodeId,
+    begin_at: Option<NodeId>,
+) -> Key {
+    let key = port.next_key();
+    port.emit(&FlowEvent::ElementEntered(ElementEntered {
+        key,
+        scope,
+        node: node.0,
+        loop_counter: 0,
+        begin_at: begin_at.map(|node| node.0),
+    }));
+    key
+}
+
+/// Enters whatever stands in `scope` on the way to `target`, and begins there.
+pub(crate) fn enter_towards<P: Port>(port: &mut P, scope: Key, target: NodeId) -> Option<Key> {
+    let element = port.state().live(scope);
+    let next = element.graph.towards(element.node, target)?;
+    Some(enter_node(port, scope, next, (next != target).then_some(target)))
+}
+
+/// Enters an event that has happened, with what came with it.
+pub(crate) fn enter_event<P: Port>(
+    port: &mut P,
+    scope: Key,
+    node: NodeId,
+    variables: &[(Text, Text)],
+) {
+    let graph = port.state().live(scope).graph.clone();
+    if graph.node(node).outputs.is_empty() {
+        variables::merge(port, scope, variables);
+        enter_node(port, scope, node, Some(node));
+        return;
+    }
+    let key = enter_node(port, scope, node, Some(node));
+    variables::set(port, key, variables);
+}

@@ -1,0 +1,83 @@
+//! Native user tasks: they wait for a person.
+
+use windlass_record::flow::{DefinitionKind, FlowEvent, FlowIncidentKind, Key, UserTaskCreated};
+
+use crate::feel::Value;
+use crate::graph::{Template, Text, UserTask};
+use crate::kernel::job::no_front;
+use crate::kernel::{Port, Stuck, expression};
+
+const PRIORITY_DEFAULT: u32 = 50;
+
+pub(super) fn activate<P: Port>(port: &mut P, key: Key, task: &UserTask) -> Result<(), Stuck> {
+    let text = |port: &P, template: &Option<Template>, what: &str| match template {
+        Some(template) => expression::text_of_any(port, template, key, what),
+        None => Ok(Text::default()),
+    };
+    let assignee = text(port, &task.assignee, "assignee")?;
+    let candidate_groups = list(port, task.candidate_groups.as_ref(), key, "candidate groups")?;
+    let candidate_users = list(port, task.candidate_users.as_ref(), key, "candidate users")?;
+    let due_date = text(port, &task.due_date, "due date")?;
+    let follow_up_date = text(port, &task.follow_up_date, "follow-up date")?;
+    let form_reference = text(port, &task.form_key, "form")?;
+    let priority = match &task.priority {
+        Some(template) => {
+            let priority = expression::integer(port, template, key, "priority")?;
+            u32::try_from(priority).ok().filter(|it| *it <= 100).ok_or_else(|| {
+                let message = format!("the priority must be 0 to 100, but it is {priority}");
+                Stuck::new(FlowIncidentKind::ExtractValue, message)
+            })?
+        }
+        None => PRIORITY_DEFAULT,
+    };
+    let form = match &task.form_id {
+        Some(template) => {
+            let id = expression::text(port, template, key, "form")?;
+            let tenant = port.state().tenant_of(key);
+            port.state().latest(&tenant, DefinitionKind::Form, &id).ok_or_else(|| {
+                let message = format!("no form has the id '{id}'");
+                Stuck::new(FlowIncidentKind::FormNotFound, message)
+            })?
+        }
+        None => Key::NONE,
+    };
+    super::wait_with_boundaries(port, key)?;
+    port.emit(&FlowEvent::UserTaskCreated(Box::new(UserTaskCreated {
+        key: port.next_key(),
+        element: key,
+        assignee: (&*assignee).into(),
+        candidate_groups: candidate_groups.into(),
+        candidate_users: candidate_users.into(),
+        due_date: (&*due_date).into(),
+        follow_up_date: (&*follow_up_date).into(),
+        priority,
+        form,
+        form_reference: (&*form_reference).into(),
+        headers: (&*task.headers).into(),
+    })));
+    Ok(())
+}
+
+/// A list of text, or text with commas, as a JSON list.
+fn list<P: Port>(
+    port: &P,
+    template: Option<&Template>,
+    key: Key,
+    what: &str,
+) -> Result<String, Stuck> {
+    let Some(template) = template else { return Ok("[]".to_owned()) };
+    let value = expression::template_value(port, template, key, &no_front())
+        .map_err(|problem| Stuck::new(FlowIncidentKind::ExtractValue, problem))?;
+    match value {
+        Value::Null => Ok("[]".to_owned()),
+        Value::Text(text) => {
+            let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+            Ok(serde_json::Value::from(names.collect::<Vec<_>>()).to_string())
+        }
+        list @ Value::List(_) => Ok(list.to_json()),
+        other => Err(Stuck::new(
+            FlowIncidentKind::ExtractValue,
+            format!("the {what} must be a list of text, but it is {}", other.to_json()),
+        )),
+    }
+}

@@ -1,0 +1,268 @@
+//! Everything that is remembered about flows. Written by [`apply`](crate::apply) alone.
+//!
+//! Reading order: [`element`] is what runs; [`definition`] what it runs by; [`wait`] what it waits
+//! for; [`image`] is how all of it gets into a checkpoint and back.
+//!
+//! Besides what events name there are indexes (by name, by time, by owner), made by the same
+//! `apply`, so that a replay and a load make the same ones.
+
+pub mod definition;
+pub mod element;
+pub mod image;
+pub mod wait;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use rustc_hash::FxBuildHasher;
+use windlass_record::flow::{DefinitionKind, Key, SubscriptionKind};
+
+use self::definition::{Definition, Resource};
+use self::element::{Element, Incident, UserTask};
+use self::image::Dirt;
+use self::wait::{Message, Signal, Subscription, Timer};
+use crate::graph::Text;
+
+/// A map by key. Its order decides nothing.
+pub(crate) type Map<T> = HashMap<Key, T, FxBuildHasher>;
+
+/// What identifies all versions of one definition: tenant, kind, id.
+pub(crate) type DefinitionName = (Text, DefinitionKind, Text);
+
+/// What a subscription or a buffered message is found by: tenant, name, correlation key.
+pub(crate) type Topic = (Text, Text, Text);
+
+/// Everything that is remembered about flows.
+#[derive(Debug, Default)]
+pub struct FlowState {
+    pub(crate) resources: Map<Resource>,
+    pub(crate) definitions: Map<Definition>,
+    /// Versions of a definition, oldest first.
+    pub(crate) versions: BTreeMap<DefinitionName, Vec<Key>>,
+    pub(crate) elements: Map<Element>,
+    /// Which element instance waits for a job.
+    pub(crate) jobs: Map<Key>,
+    pub(crate) timers: Map<Timer>,
+    pub(crate) due: BTreeSet<(u64, Key)>,
+    pub(crate) subscriptions: Map<Subscription>,
+    pub(crate) topics: BTreeMap<(SubscriptionKind, Topic), BTreeSet<Key>>,
+    /// Timers and subscriptions of start events, by definition.
+    pub(crate) starts: Map<BTreeSet<Key>>,
+    pub(crate) messages: Map<Message>,
+    pub(crate) buffered: BTreeMap<Topic, BTreeSet<Key>>,
+    pub(crate) message_ids: BTreeMap<(Topic, Text), Key>,
+    /// Messages by the time at which they expire.
+    pub(crate) expiring: BTreeSet<(u64, Key)>,
+    pub(crate) signals: Map<Signal>,
+    pub(crate) incidents: Map<Incident>,
+    pub(crate) user_tasks: Map<UserTask>,
+    /// Live instances that were started by a message, by process id and correlation key.
+    pub(crate) started_by: BTreeMap<(Text, Text, Text), Key>,
+    /// Live instances by the caller's name of them.
+    pub(crate) business_ids: BTreeMap<(Text, Text), Key>,
+    /// How many live element instances each definition has.
+    pub(crate) instance_counts: Map<BTreeSet<Key>>,
+    /// What remains to be done, oldest first.
+    pub(crate) todo: VecDeque<Todo>,
+    pub(crate) todo_is_dirty: bool,
+    pub(crate) dirt: Dirt,
+    pub(crate) effects: Effects,
+}
+
+/// An entry of the to-do list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Todo {
+    /// An element instance has something to go on with.
+    Element(Key),
+    /// A message has somebody to reach.
+    Message(Key),
+    /// A signal has somebody to reach.
+    Signal(Key),
+}
+
+/// What the shell must do about what was applied.
+#[derive(Debug, Default)]
+pub struct Effects {
+    /// Instances that somebody waited for.
+    pub ended: Vec<InstanceEnded>,
+}
+
+/// An instance that came to its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstanceEnded {
+    /// The instance.
+    pub key: Key,
+    /// The variables of its outermost scope, when it completed; `None` when it was ended.
+    pub variables: Option<Vec<(Text, Text)>>,
+}
+
+impl FlowState {
+    /// The live element instance with this key.
+    pub fn element(&self, key: Key) -> Option<&Element> {
+        self.elements.get(&key)
+    }
+
+    /// An element instance that an event or an index speaks of.
+    pub(crate) fn live(&self, key: Key) -> &Element {
+        self.elements.get(&key).expect("events and indexes name live element instances")
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn live_mut(&mut self, key: Key) -> &mut Element {
+        self.touch(image::ELEMENT, key);
+        self.elements.get_mut(&key).expect("events and indexes name live element instances")
+    }
+
+    /// The element instance that waits for a job.
+    pub fn element_of_job(&self, job: Key) -> Option<Key> {
+        self.jobs.get(&job).copied()
+    }
+
+    /// A definition.
+    pub fn definition(&self, key: Key) -> Option<&Definition> {
+        self.definitions.get(&key)
+    }
+
+    /// All definitions, in no particular order.
+    pub fn definitions(&self) -> impl Iterator<Item = (Key, &Definition)> {
+        self.definitions.iter().map(|(key, definition)| (*key, definition))
+    }
+
+    /// A file.
+    pub fn resource(&self, key: Key) -> Option<&Resource> {
+        self.resources.get(&key)
+    }
+
+    /// The newest version of a definition.
+    pub fn latest(&self, tenant: &str, kind: DefinitionKind, id: &str) -> Option<Key> {
+        self.all_versions(tenant, kind, id).last().copied()
+    }
+
+    /// All versions of a definition, oldest first.
+    pub fn all_versions(&self, tenant: &str, kind: DefinitionKind, id: &str) -> &[Key] {
+        // The map is small and looked at once per start; a name that borrows would need a wrapper.
+        let name: DefinitionName = (tenant.into(), kind, id.into());
+        self.versions.get(&name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The incident with this key.
+    pub fn incident(&self, key: Key) -> Option<&Incident> {
+        self.incidents.get(&key)
+    }
+
+    /// All incidents of element instances, in no particular order.
+    pub fn incidents(&self) -> impl Iterator<Item = (Key, &Incident)> {
+        self.incidents.iter().map(|(key, incident)| (*key, incident))
+    }
+
+    /// The user task with this key.
+    pub fn user_task(&self, key: Key) -> Option<&UserTask> {
+        self.user_tasks.get(&key)
+    }
+
+    /// How many element instances live.
+    pub fn live_elements(&self) -> usize {
+        self.elements.len()
+    }
+
+    /// How many steps wait.
+    pub fn steps_waiting(&self) -> usize {
+        self.todo.len()
+    }
+
+    /// When the next timer or message is due.
+    pub fn next_due_ms(&self) -> Option<u64> {
+        let timer_ms = self.due.first().map(|(at_ms, _)| *at_ms);
+        let message_ms = self.expiring.first().map(|(at_ms, _)| *at_ms);
+        match (timer_ms, message_ms) {
+            (Some(timer_ms), Some(message_ms)) => Some(timer_ms.min(message_ms)),
+            (timer_ms, message_ms) => timer_ms.or(message_ms),
+        }
+    }
+
+    /// Moves what the shell must do out.
+    pub fn take_ended(&mut self) -> Vec<InstanceEnded> {
+        std::mem::take(&mut self.effects.ended)
+    }
+
+    /// The value of a variable, JSON, as an element instance sees it.
+    pub fn variable(&self, mut scope: Key, name: &str) -> Option<&Text> {
+        loop {
+            let element = self.elements.get(&scope)?;
+            if let Some(value) = element.variables.get(name) {
+                return Some(value);
+            }
+            scope = element.scope;
+        }
+    }
+
+    /// All variables that an element instance sees, the nearest of each name.
+    pub fn visible_variables(&self, mut scope: Key) -> BTreeMap<Text, Text> {
+        let mut seen = BTreeMap::new();
+        while let Some(element) = self.elements.get(&scope) {
+            for (name, value) in &element.variables {
+                seen.entry(name.clone()).or_insert_with(|| value.clone());
+            }
+            scope = element.scope;
+        }
+        seen
+    }
+
+    /// The nearest scope, from `scope` outwards, that has the variable; the outermost if none has.
+    pub(crate) fn owner_of(&self, mut scope: Key, name: &str) -> Key {
+        loop {
+            let element = self.live(scope);
+            if element.scope == Key::NONE || element.variables.contains_key(name) {
+                return scope;
+            }
+            scope = element.scope;
+        }
+    }
+
+    /// What a job worker learns about the job's surroundings.
+    pub fn facts_of_job(&self, job: Key) -> Option<JobFacts> {
+        let key = self.element_of_job(job)?;
+        let element = self.live(key);
+        let (_, role) = element.job?;
+        let definition = self.definitions.get(&element.definition)?;
+        let instance = self.elements.get(&element.instance)?.process.as_deref()?;
+        Some(JobFacts {
+            element: key,
+            element_id: element.node().id.clone(),
+            instance: element.instance,
+            root: instance.root,
+            definition: element.definition,
+            process_id: definition.id.clone(),
+            version: definition.version,
+            role,
+            business_id: instance.business_id.clone(),
+            tags: instance.tags.clone(),
+        })
+    }
+}
+
+/// See [`FlowState::facts_of_job`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JobFacts {
+    /// The element instance.
+    pub element: Key,
+    /// Its element's id.
+    pub element_id: Text,
+    /// The process instance.
+    pub instance: Key,
+    /// The outermost process instance.
+    pub root: Key,
+    /// The definition.
+    pub definition: Key,
+    /// The process's id.
+    pub process_id: Text,
+    /// The definition's version.
+    pub version: u32,
+    /// What the job does for the element.
+    pub role: windlass_record::flow::JobRole,
+    /// The caller's own name of the instance.
+    pub business_id: Text,
+    /// Words to find the instance by.
+    pub tags: Arc<[Text]>,
+}
