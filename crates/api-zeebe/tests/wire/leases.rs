@@ -95,6 +95,22 @@ async fn updates_need_no_token_and_refuse_a_wrong_one() {
     fenced(client.update_job_priority(priority(Some("x"))).await.map(|_| ()));
 }
 
+/// Today's answer, where the original hands a job that was once leased to leasing callers only: here
+/// anybody may take it, and then nobody can complete it without the token of that activation, which
+/// only a leasing caller is told. It waits for its timeout.
+#[tokio::test]
+async fn a_job_once_leased_is_handed_to_callers_who_cannot_complete_it() {
+    let bench = Bench::start().await;
+    let mut client = bench.client().await;
+    let key = bench.create("t").await;
+    let token = take_leased(&mut client, 50).await;
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let jobs = activate(&mut client, activation("t")).await.unwrap();
+    assert_eq!((jobs[0].key, &jobs[0].lease_token), (key, &None));
+    fenced(complete(&mut client, key).await);
+    fenced(complete_with(&mut client, key, &token).await);
+}
+
 #[tokio::test]
 async fn streams_lease_too() {
     let bench = Bench::start().await;

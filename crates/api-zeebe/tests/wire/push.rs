@@ -153,6 +153,23 @@ async fn a_shutdown_ends_streams_with_unavailable_and_polls_with_nothing() {
     timeout(PATIENCE, stopping).await.unwrap().unwrap();
 }
 
+/// Clients ask often whether the connection lives; that ends none of them.
+#[tokio::test]
+async fn frequent_keep_alive_pings_end_nothing() {
+    let bench = Bench::start().await;
+    let endpoint = tonic::transport::Channel::from_shared(bench.url()).unwrap();
+    let endpoint = endpoint
+        .http2_keep_alive_interval(Duration::from_millis(10))
+        .keep_alive_while_idle(true)
+        .keep_alive_timeout(PATIENCE);
+    let channel = endpoint.connect().await.unwrap();
+    let mut client = p::gateway_client::GatewayClient::new(channel);
+    let mut jobs = client.stream_activated_jobs(stream_of("t")).await.unwrap().into_inner();
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    let key = bench.create("t").await;
+    assert_eq!(next(&mut jobs).await.key, key);
+}
+
 #[tokio::test]
 async fn a_stream_that_is_gone_gets_nothing() {
     let bench = Bench::start().await;
