@@ -14,7 +14,6 @@ struct Step {
 
 enum Work {
     Cargo(&'static [&'static str]),
-    #[allow(dead_code, reason = "waits for the first black-box suite")]
     Command(&'static str, &'static [&'static str]),
     Tidy,
 }
@@ -49,7 +48,11 @@ const STEPS: &[Step] = &[
     Step { name: "tests", work: Cargo(&["test", "--workspace", "--quiet"]), needs: &[] },
     // ---- black-box suites: they build the binary, start it, and speak the wire with real clients ----
     // Each is a folder of `tests/` with a `run` of its own:
-    //   Step { name: "zeebe", work: Command("tests/zeebe/run", &[]), needs: &["node", "npm"] },
+    Step {
+        name: "zeebe",
+        work: Command("tests/zeebe/run", &[]),
+        needs: &["node", "npm", "python3"],
+    },
 ];
 
 pub(crate) fn run(words: &[String]) -> Result<(), String> {

@@ -43,7 +43,7 @@ impl Server {
         let ready = dir.path().join("ready");
         let mut process = Command::new(PROGRAM)
             .args(["serve", "--listen", listen, "--log-level", "warn", "--log-segment-mib"])
-            .args(["16", "--log-reserve-segments", "1", "--ready-file"])
+            .args(["16", "--log-reserve-segments", "1", "--zeebe-listen", "off", "--ready-file"])
             .arg(&ready)
             .arg("--data-dir")
             .arg(dir.path().join("data"))

@@ -43,6 +43,7 @@ impl Server {
     fn start(data: &Path, address: &str) -> Server {
         let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
         command.args(["serve", "--log-level", "error", "--listen", address]);
+        command.args(["--zeebe-listen", "off"]);
         command.args(["--checkpoint-seconds", "1", "--log-segment-mib", "16"]);
         command.arg("--data-dir").arg(data).stdin(Stdio::null()).stdout(Stdio::null());
         Server(command.spawn().unwrap())

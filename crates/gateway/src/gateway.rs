@@ -149,6 +149,18 @@ impl Gateway {
         }
     }
 
+    /// Returns once [`Gateway::shut_down`] was called.
+    pub async fn until_shut_down(&self) {
+        let mut shutting_down = self.shared.shutting_down.subscribe();
+        // Its sender lives as long as this does.
+        let _closed = shutting_down.wait_for(|shutting_down| *shutting_down).await;
+    }
+
+    /// Gives back jobs of a poll that the face did not send: they are ready again at once.
+    pub fn give_back(&self, jobs: &[HandedJob]) {
+        self.shared.give_back(jobs);
+    }
+
     /// Polls and streams that wait.
     pub fn waiters(&self) -> usize {
         self.shared.waiters.load(Ordering::Relaxed)

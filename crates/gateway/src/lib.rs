@@ -8,7 +8,8 @@
 //!   are held back by waiting for a place and never refused for load; everything else is refused
 //!   at the limits of the partition.
 //! * [`Gateway::poll`] waits for jobs once; dropping the future ends the wait, and jobs that were
-//!   already on their way go back.
+//!   already on their way go back. A face that got jobs and could not send them gives them back
+//!   with [`Gateway::give_back`].
 //! * [`Gateway::open_stream`] waits until closed: a [`StreamControl`] for what the worker says, a
 //!   [`Deliveries`] for what it gets. Jobs that were not taken from the latter go back when it is
 //!   dropped.

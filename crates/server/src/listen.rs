@@ -1,5 +1,5 @@
-//! The port: HTTP/1.1 and HTTP/2 without TLS on one listener, a bounded number of connections, and
-//! an end in good order.
+//! A port: HTTP/1.1 and HTTP/2 without TLS on one listener, a bounded number of connections, and an
+//! end in good order.
 
 use std::io;
 use std::sync::Arc;
@@ -21,8 +21,6 @@ const STREAM_WINDOW_BYTES: u32 = 2 << 20;
 const CONNECTION_WINDOW_BYTES: u32 = 8 << 20;
 /// The largest frame of HTTP/2: fewer, larger frames for batches.
 const FRAME_BYTES_MAX: u32 = 64 << 10;
-/// What waits to be written on one stream before it is asked for more.
-const SEND_BUFFER_BYTES_MAX: usize = 1 << 20;
 /// How long the head of an HTTP/1.1 request may take.
 const HEAD_WAIT_MAX: Duration = Duration::from_secs(30);
 /// A silent HTTP/2 peer is asked for a sign of life this often, and given this long.
@@ -31,6 +29,17 @@ const KEEP_ALIVE_WAIT_MAX: Duration = Duration::from_secs(20);
 /// A pause after a failed accept: the usual reason is that file descriptors ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// One port.
+pub(crate) struct Port {
+    pub(crate) listener: TcpListener,
+    pub(crate) router: Router,
+    /// Connections at once.
+    pub(crate) connections_max: usize,
+    /// What waits to be written on one stream before it is asked for more. What is in there counts
+    /// as sent.
+    pub(crate) send_buffer_bytes_max: usize,
+}
+
 /// What happens next at the door.
 enum Next {
     Connection(io::Result<TcpStream>),
@@ -38,16 +47,11 @@ enum Next {
 }
 
 /// Serves until `closing` turns true, then waits for open connections, at most `wait_max`.
-pub(crate) async fn run(
-    listener: TcpListener,
-    router: Router,
-    connections_max: usize,
-    mut closing: watch::Receiver<bool>,
-    wait_max: Duration,
-) {
+pub(crate) async fn run(port: Port, mut closing: watch::Receiver<bool>, wait_max: Duration) {
+    let Port { listener, router, connections_max, send_buffer_bytes_max } = port;
     let places = Arc::new(Semaphore::new(connections_max));
     let graceful = GracefulShutdown::new();
-    let builder = builder();
+    let builder = builder(send_buffer_bytes_max);
     loop {
         let next = tokio::select! {
             biased;
@@ -91,7 +95,7 @@ async fn accept(listener: &TcpListener, places: &Semaphore) -> Next {
     Next::Connection(listener.accept().await.map(|(stream, _)| stream))
 }
 
-fn builder() -> Builder<TokioExecutor> {
+fn builder(send_buffer_bytes_max: usize) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(HEAD_WAIT_MAX);
     builder
@@ -101,7 +105,7 @@ fn builder() -> Builder<TokioExecutor> {
         .initial_stream_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
         .max_frame_size(FRAME_BYTES_MAX)
-        .max_send_buf_size(SEND_BUFFER_BYTES_MAX)
+        .max_send_buf_size(send_buffer_bytes_max)
         .keep_alive_interval(KEEP_ALIVE_EVERY)
         .keep_alive_timeout(KEEP_ALIVE_WAIT_MAX);
     builder

@@ -12,7 +12,7 @@ use std::time::Instant;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
-use tokio::task::{JoinHandle, spawn_blocking};
+use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 use windlass_gateway::Gateway;
 use windlass_gateway::record::command::Command;
@@ -20,16 +20,24 @@ use windlass_partition::{DURABILITY, Partition, Recovery, StopReason};
 
 use crate::data::{self, Data};
 use crate::error::ServeError;
+use crate::listen::{self, Port};
 use crate::settings::Config;
-use crate::{listen, watch as pages};
+use crate::watch as pages;
+
+/// What waits to be written on one stream: much, for batches.
+const SEND_BUFFER_BYTES: usize = 1 << 20;
+/// And where jobs are pushed: little, because what waits there counts as sent and its leases run.
+const ZEEBE_SEND_BUFFER_BYTES: usize = 64 << 10;
 
 /// A running server. Dropped without a stop, it ends as [`ServerHandle::kill`] ends it.
 pub struct ServerHandle {
     address: SocketAddr,
+    zeebe_address: Option<SocketAddr>,
     gateway: Gateway,
     recovery: Recovery,
     close: watch::Sender<bool>,
-    listening: JoinHandle<()>,
+    /// A task per port.
+    listening: JoinSet<()>,
     /// There until it is stopped.
     partition: Option<Partition>,
     stopped: oneshot::Receiver<StopReason>,
@@ -50,6 +58,9 @@ pub async fn serve(config: Config) -> Result<(), ServeError> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(ServeError::Signals)?;
     let mut server = start(config).await?;
     println!("windlass listens on http://{}", server.address());
+    if let Some(address) = server.zeebe_address() {
+        println!("zeebe clients connect to {address}");
+    }
     let end = server.wait(&mut terminate, &mut interrupt).await;
     match end {
         End::Signal(name) => {
@@ -78,33 +89,61 @@ pub async fn start(config: Config) -> Result<ServerHandle, ServeError> {
     let gateway = Gateway::new(partition.handle(), config.limits());
     seed(&gateway, &config).await?;
 
-    let failed = |source| ServeError::Listen { listen: config.listen, source };
-    let listener = TcpListener::bind(config.listen).await.map_err(failed)?;
-    let address = listener.local_addr().map_err(failed)?;
+    let (listener, address) = bind(config.listen).await?;
+    let zeebe = match config.zeebe_listen.address() {
+        Some(listen) => Some(bind(listen).await?),
+        None => None,
+    };
+    let zeebe_address = zeebe.as_ref().map(|(_, address)| *address);
     let (close, closing) = watch::channel(false);
     let router = pages::router(gateway.clone()).merge(windlass_api_native::router(&gateway));
     let router = router.merge(crate::backup::router(partition.checkpoints()));
     let router = router.fallback(pages::not_found);
-    let listening = tokio::spawn(listen::run(
-        listener,
-        router,
-        config.connections_max,
-        closing,
-        config.shutdown(),
-    ));
+    let connections_max = config.connections_max;
+    let main = Port { listener, router, connections_max, send_buffer_bytes_max: SEND_BUFFER_BYTES };
+    let mut listening = JoinSet::new();
+    listening.spawn(listen::run(main, closing.clone(), config.shutdown()));
+    if let Some((listener, address)) = zeebe {
+        let router = windlass_api_zeebe::router(&gateway, address);
+        let send_buffer_bytes_max = ZEEBE_SEND_BUFFER_BYTES;
+        let port = Port { listener, router, connections_max, send_buffer_bytes_max };
+        listening.spawn(listen::run(port, closing, config.shutdown()));
+    }
     let stopped = watch_partition(&partition)?;
-    announce(&config, address, &recovery, took_ms);
+    announce(&config, address, zeebe_address, &recovery, took_ms);
     if let Some(path) = &config.ready_file {
         write_ready_file(path, address)?;
     }
     let partition = Some(partition);
-    Ok(ServerHandle { address, gateway, recovery, close, listening, partition, stopped, config })
+    Ok(ServerHandle {
+        address,
+        zeebe_address,
+        gateway,
+        recovery,
+        close,
+        listening,
+        partition,
+        stopped,
+        config,
+    })
+}
+
+async fn bind(listen: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
+    let failed = |source| ServeError::Listen { listen, source };
+    let listener = TcpListener::bind(listen).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok((listener, address))
 }
 
 impl ServerHandle {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Where it listens for Zeebe's clients, if it does.
+    pub fn zeebe_address(&self) -> Option<SocketAddr> {
+        self.zeebe_address
     }
 
     /// The way to its partition.
@@ -121,7 +160,7 @@ impl ServerHandle {
     pub async fn stop(mut self) {
         self.gateway.shut_down();
         self.close.send_replace(true);
-        let _panicked = (&mut self.listening).await;
+        while self.listening.join_next().await.is_some() {}
         let Some(partition) = self.partition.take() else { return };
         let stopping = spawn_blocking(move || partition.stop());
         if timeout(self.config.shutdown(), stopping).await.is_err() {
@@ -132,8 +171,7 @@ impl ServerHandle {
 
     /// Stops it as a crash would, for tests: nothing is drained and no checkpoint is written.
     pub async fn kill(mut self) {
-        self.listening.abort();
-        let _aborted = (&mut self.listening).await;
+        self.listening.shutdown().await;
         let Some(partition) = self.partition.take() else { return };
         let _panicked = spawn_blocking(move || partition.kill()).await;
     }
@@ -150,7 +188,7 @@ impl ServerHandle {
 
 impl Drop for ServerHandle {
     fn drop(&mut self) {
-        self.listening.abort();
+        self.listening.abort_all();
         if let Some(partition) = self.partition.take() {
             partition.kill();
         }
@@ -193,7 +231,13 @@ async fn seed(gateway: &Gateway, config: &Config) -> Result<(), ServeError> {
     Ok(())
 }
 
-fn announce(config: &Config, address: SocketAddr, recovery: &Recovery, took_ms: u64) {
+fn announce(
+    config: &Config,
+    address: SocketAddr,
+    zeebe: Option<SocketAddr>,
+    recovery: &Recovery,
+    took_ms: u64,
+) {
     tracing::info!(
         version = windlass_api_native::VERSION,
         data_dir = %config.data_dir.display(),
@@ -204,10 +248,13 @@ fn announce(config: &Config, address: SocketAddr, recovery: &Recovery, took_ms: 
         recovery_ms = took_ms,
         epoch = recovery.epoch,
         listen = %address,
+        zeebe_listen = zeebe.map(tracing::field::display),
         "windlass is ready"
     );
-    if !address.ip().is_loopback() {
-        tracing::warn!(listen = %address, "everybody who reaches this address can do everything");
+    for address in [Some(address), zeebe].into_iter().flatten() {
+        if !address.ip().is_loopback() {
+            tracing::warn!(listen = %address, "everybody who reaches this address can do everything");
+        }
     }
 }
 

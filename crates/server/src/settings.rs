@@ -86,6 +86,8 @@ settings! {
         "Directory of the log and the checkpoint; made when it does not exist";
     listen: SocketAddr = "127.0.0.1:8080", "WINDLASS_LISTEN",
         "Address for gRPC, REST, health and metrics; port 0 takes a free one and prints it";
+    zeebe_listen: FaceListen = "127.0.0.1:26500", "WINDLASS_ZEEBE_LISTEN",
+        "Address for Zeebe's clients, or off";
     allow_unauthenticated: bool = "false", "WINDLASS_ALLOW_UNAUTHENTICATED",
         "Listen on an address that others can reach, although nobody is asked who they are"
         { num_args = 0..=1, default_missing_value = "true", require_equals = true };
@@ -177,8 +179,10 @@ impl File {
 impl Config {
     /// Refuses what cannot be run, before anything is touched.
     pub fn check(&self) -> Result<(), ConfigError> {
-        if !self.listen.ip().is_loopback() && !self.allow_unauthenticated {
-            return Err(ConfigError::Unauthenticated { listen: self.listen });
+        for listen in [Some(self.listen), self.zeebe_listen.address()].into_iter().flatten() {
+            if !listen.ip().is_loopback() && !self.allow_unauthenticated {
+                return Err(ConfigError::Unauthenticated { listen });
+            }
         }
         if self.log_segment_mib < 16 {
             let (setting, must) = ("log_segment_mib", "at least 16, so that a batch fits");
@@ -255,6 +259,47 @@ fn mib(mib: u64) -> u64 {
 
 fn default_of<T: FromStr>(text: &str) -> T {
     text.parse().ok().expect("a test parses every default of the table")
+}
+
+/// Where a face with a port of its own listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub enum FaceListen {
+    /// Nowhere.
+    Off,
+    /// There.
+    On(SocketAddr),
+}
+
+impl FaceListen {
+    /// The address, if it listens.
+    pub fn address(self) -> Option<SocketAddr> {
+        match self {
+            FaceListen::Off => None,
+            FaceListen::On(address) => Some(address),
+        }
+    }
+}
+
+impl FromStr for FaceListen {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<FaceListen, &'static str> {
+        if text == "off" {
+            return Ok(FaceListen::Off);
+        }
+        text.parse()
+            .map(FaceListen::On)
+            .map_err(|_| "expected an address such as 127.0.0.1:26500, or off")
+    }
+}
+
+impl TryFrom<String> for FaceListen {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<FaceListen, &'static str> {
+        text.parse()
+    }
 }
 
 /// How log lines look.
@@ -414,6 +459,19 @@ mod tests {
         let refused = parse(&["--listen", "0.0.0.0:8080"]).config().unwrap_err();
         assert!(refused.to_string().contains("--allow-unauthenticated"), "{refused}");
         parse(&["--listen", "0.0.0.0:8080", "--allow-unauthenticated"]).config().unwrap();
+        let refused = parse(&["--zeebe-listen", "0.0.0.0:26500"]).config().unwrap_err();
+        assert!(refused.to_string().contains("0.0.0.0:26500"), "{refused}");
+    }
+
+    #[test]
+    fn a_face_can_be_off() {
+        for (given, expected) in [("off", None), ("127.0.0.1:1", "127.0.0.1:1".parse().ok())] {
+            let config = parse(&["--zeebe-listen", given]).config().unwrap();
+            assert_eq!(config.zeebe_listen.address(), expected);
+        }
+        assert!("on".parse::<FaceListen>().is_err());
+        let file: File = toml::from_str("zeebe_listen = 'off'").unwrap();
+        assert_eq!(file.zeebe_listen, Some(FaceListen::Off));
     }
 
     #[test]

@@ -199,6 +199,7 @@ impl Running {
     fn server(data: &Path, address: &str) -> Outcome<Running> {
         let mut command = Command::new(beside("windlass")?);
         command.args(["serve", "--log-level", "warn", "--listen", address]);
+        command.args(["--zeebe-listen", "off"]);
         command.arg("--data-dir").arg(data.join("data"));
         Running::start(command, &data.join("server.log"))
     }

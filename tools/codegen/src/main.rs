@@ -1,11 +1,11 @@
-//! Generates the Rust of the native API from its proto file: the server's half into `api-native`,
-//! the client's half into `worker`. No `protoc` needed. After a change of the proto file run
+//! Generates the Rust of the gRPC faces from their proto files: the server's half into the face,
+//! the client's half to who calls it. No `protoc` needed. After a change of a proto file run
 //!
 //! ```text
 //! cargo run --manifest-path tools/codegen/Cargo.toml
 //! ```
 //!
-//! What it writes is committed. The head of each file carries the checksum and length of the proto
+//! What it writes is committed. The head of each file carries the checksum and length of its proto
 //! file; `cargo xtask tidy` compares them with the file as it is.
 
 use std::error::Error;
@@ -13,10 +13,19 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::{env, fs};
 
-const PROTO: &str = "crates/api-native/proto/windlass/v1/windlass.proto";
-const PROTO_ROOT: &str = "crates/api-native/proto";
-/// What prost names the file of package `windlass.v1`.
-const FILE: &str = "windlass.v1.rs";
+/// A proto file and where its Rust goes.
+struct Source {
+    proto: &'static str,
+    /// Where its imports would begin.
+    root: &'static str,
+    /// What prost names the file of its package.
+    file: &'static str,
+    /// What its users call it.
+    module: &'static str,
+    targets: &'static [(Half, &'static str)],
+    /// How fields of type `bytes` come.
+    bytes: &'static [&'static str],
+}
 
 /// Which half of the service a crate gets.
 #[derive(Clone, Copy)]
@@ -25,9 +34,40 @@ enum Half {
     Client,
 }
 
-const TARGETS: &[(Half, &str)] = &[
-    (Half::Server, "crates/api-native/src/generated"),
-    (Half::Client, "crates/worker/src/generated"),
+const SOURCES: &[Source] = &[
+    Source {
+        proto: "crates/api-native/proto/windlass/v1/windlass.proto",
+        root: "crates/api-native/proto",
+        file: "windlass.v1.rs",
+        module: "v1",
+        targets: &[
+            (Half::Server, "crates/api-native/src/generated"),
+            (Half::Client, "crates/worker/src/generated"),
+        ],
+        bytes: &["."],
+    },
+    Source {
+        proto: "crates/api-zeebe/proto/gateway.proto",
+        root: "crates/api-zeebe/proto",
+        file: "gateway_protocol.rs",
+        module: "protocol",
+        targets: &[
+            (Half::Server, "crates/api-zeebe/src/generated"),
+            (Half::Client, "crates/api-zeebe/tests/generated"),
+        ],
+        bytes: &["."],
+    },
+    Source {
+        proto: "crates/api-zeebe/proto/grpc/health/v1/health.proto",
+        root: "crates/api-zeebe/proto",
+        file: "grpc.health.v1.rs",
+        module: "health_v1",
+        targets: &[
+            (Half::Server, "crates/api-zeebe/src/generated"),
+            (Half::Client, "crates/api-zeebe/tests/generated"),
+        ],
+        bytes: &[],
+    },
 ];
 
 /// Lints that generated code may break. Restriction lints are not part of `clippy::all`.
@@ -35,7 +75,7 @@ const LINTS_ALLOWED: &str = "missing_docs, unreachable_pub, unused_qualification
                              clippy::wildcard_enum_match_arm, clippy::unwrap_used";
 
 fn main() -> ExitCode {
-    match run() {
+    match SOURCES.iter().try_for_each(generate) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: failed to generate: {error}");
@@ -44,25 +84,27 @@ fn main() -> ExitCode {
     }
 }
 
-fn run() -> Result<(), Box<dyn Error>> {
+fn generate(source: &Source) -> Result<(), Box<dyn Error>> {
     let root = root()?;
-    let proto = fs::read(root.join(PROTO))?;
-    let head = head(&proto);
-    let descriptors = protox::compile([root.join(PROTO)], [root.join(PROTO_ROOT)])?;
-    for (half, folder) in TARGETS {
+    let proto = fs::read(root.join(source.proto))?;
+    let head = head(source, &proto);
+    let descriptors = protox::compile([root.join(source.proto)], [root.join(source.root)])?;
+    for (half, folder) in source.targets {
         let folder = root.join(folder);
         fs::create_dir_all(&folder)?;
         let scratch = env::temp_dir().join(format!("windlass-codegen-{}", std::process::id()));
         fs::create_dir_all(&scratch)?;
-        tonic_prost_build::configure()
+        let mut builder = tonic_prost_build::configure()
             .build_server(matches!(half, Half::Server))
             .build_client(matches!(half, Half::Client))
-            .bytes(".")
-            .out_dir(&scratch)
-            .compile_fds(descriptors.clone())?;
-        let body = fs::read_to_string(scratch.join(FILE))?;
+            .out_dir(&scratch);
+        for path in source.bytes {
+            builder = builder.bytes(path);
+        }
+        builder.compile_fds(descriptors.clone())?;
+        let body = fs::read_to_string(scratch.join(source.file))?;
         fs::remove_dir_all(&scratch)?;
-        let file = folder.join(FILE);
+        let file = folder.join(source.file);
         fs::write(&file, format!("{head}{body}"))?;
         format(&root, &file)?;
         println!("{}", file.display());
@@ -70,12 +112,13 @@ fn run() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn head(proto: &[u8]) -> String {
+fn head(source: &Source, proto: &[u8]) -> String {
+    let Source { proto: path, file, module, .. } = source;
     let checksum = crc32c::crc32c(proto);
     let bytes = proto.len();
     format!(
-        "//! @generated from {PROTO} crc32c:{checksum:08x} bytes:{bytes}\n\
-         //! by tools/codegen; a file module: `#[path = \"generated/{FILE}\"] pub mod v1;`\n\n\
+        "//! @generated from {path} crc32c:{checksum:08x} bytes:{bytes}\n\
+         //! by tools/codegen; a file module: `#[path = \"generated/{file}\"] pub mod {module};`\n\n\
          #![allow({LINTS_ALLOWED})]\n\n"
     )
 }

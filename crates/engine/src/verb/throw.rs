@@ -13,7 +13,8 @@ pub(super) fn decide<S: Sink>(
     step: &mut Step<'_, S>,
     command: &ThrowError,
 ) -> Result<Answer, Rejection> {
-    step.name("error code", &command.code)?;
+    // An empty code is an error that only a catch-all catches.
+    step.optional_name("error code", &command.code)?;
     let slot = step.job_held(command.lease, Verb::ThrowError)?;
 
     let brought = windlass_flow::kernel::split(&command.variables)?;

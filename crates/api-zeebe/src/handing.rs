@@ -1,0 +1,158 @@
+//! A job as this wire says it, and what becomes of one that does not fit in a message.
+
+use prost::Message;
+use windlass_gateway::Gateway;
+use windlass_gateway::request::{HandedJob, Wanted};
+use windlass_record::command::{Command, FailJob};
+
+use crate::document::{Fetch, headers};
+use crate::lease;
+use crate::limit::SENT_BYTES_MAX;
+use crate::protocol::ActivatedJob;
+use crate::protocol::activated_job::{JobKind, ListenerEventType};
+use crate::queue::{TENANT_DEFAULT, queue_name};
+
+/// What a worker asked for and wants to see again.
+#[derive(Debug)]
+pub(crate) struct Handing {
+    pub(crate) tenant: &'static str,
+    pub(crate) job_type: String,
+    pub(crate) worker: String,
+    pub(crate) timeout_ms: u64,
+    pub(crate) fetch: Fetch,
+    pub(crate) with_lease: bool,
+}
+
+impl Handing {
+    pub(crate) fn wanted(&self) -> Wanted {
+        Wanted {
+            queues: vec![queue_name(self.tenant, &self.job_type)],
+            worker: self.worker.as_str().into(),
+            lease_ms: self.timeout_ms,
+            with_token: self.with_lease,
+        }
+    }
+
+    /// The job, unless it is larger than a message can be. Then it goes to nobody, and waits for a
+    /// person.
+    pub(crate) fn job(&self, gateway: &Gateway, job: &HandedJob) -> Option<ActivatedJob> {
+        let shown = self.show(job);
+        let bytes = shown.encoded_len();
+        if bytes <= SENT_BYTES_MAX {
+            return Some(shown);
+        }
+        refuse_too_large(gateway.clone(), job, bytes);
+        None
+    }
+
+    fn show(&self, job: &HandedJob) -> ActivatedJob {
+        let flow = flow_of(job);
+        ActivatedJob {
+            key: job.key.raw().cast_signed(),
+            r#type: self.job_type.clone(),
+            process_instance_key: flow.process_instance_key,
+            bpmn_process_id: flow.bpmn_process_id,
+            process_definition_version: flow.process_definition_version,
+            process_definition_key: flow.process_definition_key,
+            element_id: flow.element_id,
+            element_instance_key: flow.element_instance_key,
+            custom_headers: headers(&job.headers),
+            worker: self.worker.clone(),
+            retries: job.retries,
+            deadline: i64::try_from(job.deadline_ms).unwrap_or(i64::MAX),
+            variables: self.fetch.of(&job.payload),
+            tenant_id: self.tenant.to_owned(),
+            user_task: None,
+            kind: flow.kind.into(),
+            listener_event_type: flow.listener_event_type.into(),
+            tags: flow.tags,
+            priority: job.priority,
+            business_id: flow.business_id,
+            lease_token: self.with_lease.then(|| lease::show(job.unsent.token)),
+            physical_tenant_id: String::new(),
+        }
+    }
+}
+
+/// What a job says about the process instance that it belongs to.
+struct Flow {
+    process_instance_key: i64,
+    bpmn_process_id: String,
+    process_definition_version: i32,
+    process_definition_key: i64,
+    element_id: String,
+    element_instance_key: i64,
+    kind: JobKind,
+    listener_event_type: ListenerEventType,
+    tags: Vec<String>,
+    business_id: String,
+}
+
+/// A key or a version that names nothing.
+const NOTHING: i32 = -1;
+
+/// The one place where a job gets the words of its process instance. No job has one yet.
+fn flow_of(_job: &HandedJob) -> Flow {
+    Flow {
+        process_instance_key: NOTHING.into(),
+        bpmn_process_id: String::new(),
+        process_definition_version: NOTHING,
+        process_definition_key: NOTHING.into(),
+        element_id: String::new(),
+        element_instance_key: NOTHING.into(),
+        kind: JobKind::BpmnElement,
+        listener_event_type: ListenerEventType::Unspecified,
+        tags: Vec::new(),
+        business_id: String::new(),
+    }
+}
+
+fn refuse_too_large(gateway: Gateway, job: &HandedJob, bytes: usize) {
+    let message = format!("the job is too large to be sent: {bytes} bytes, {SENT_BYTES_MAX} fit");
+    tracing::warn!(job = job.key.raw(), bytes, "a job is too large for a message");
+    let command = Command::FailJob(FailJob {
+        lease: job.unsent.token.into(),
+        message: message.into(),
+        retries: None,
+        backoff_ms: None,
+        progressed: false,
+        permanent: true,
+    });
+    tokio::spawn(async move {
+        // Refused when it has ended meanwhile, and then there is nothing to do.
+        let _refused = gateway.result(command).await;
+    });
+}
+
+/// What the two ways to ask for jobs have in common.
+pub(crate) struct Given {
+    pub(crate) job_type: String,
+    pub(crate) worker: String,
+    pub(crate) timeout: i64,
+    pub(crate) fetch: Vec<String>,
+    pub(crate) with_lease: bool,
+}
+
+impl Given {
+    /// Checks shape. The tenant is for who calls.
+    pub(crate) fn handing(self, tenant: &'static str) -> Result<Handing, &'static str> {
+        debug_assert_eq!(tenant, TENANT_DEFAULT);
+        if self.job_type.trim().is_empty() {
+            return Err("Expected to activate jobs of a type, but the type is blank");
+        }
+        let timeout_ms = u64::try_from(self.timeout).unwrap_or(0);
+        if timeout_ms == 0 {
+            return Err(
+                "Expected to activate jobs with a timeout greater than zero, but it is not",
+            );
+        }
+        Ok(Handing {
+            tenant,
+            job_type: self.job_type,
+            worker: self.worker,
+            timeout_ms,
+            fetch: Fetch::new(self.fetch),
+            with_lease: self.with_lease,
+        })
+    }
+}
