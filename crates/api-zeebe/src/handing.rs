@@ -4,6 +4,7 @@ use prost::Message;
 use windlass_gateway::Gateway;
 use windlass_gateway::request::{HandedJob, Wanted};
 use windlass_record::command::{Command, FailJob};
+use windlass_record::flow::JobRole;
 
 use crate::document::{Fetch, headers};
 use crate::lease;
@@ -91,8 +92,29 @@ struct Flow {
 /// A key or a version that names nothing.
 const NOTHING: i32 = -1;
 
-/// The one place where a job gets the words of its process instance. No job has one yet.
-fn flow_of(_job: &HandedJob) -> Flow {
+/// The one place where a job gets the words of its process instance.
+fn flow_of(job: &HandedJob) -> Flow {
+    if let Some(facts) = &job.flow {
+        return Flow {
+            process_instance_key: facts.instance.raw().cast_signed(),
+            bpmn_process_id: facts.process_id.to_string(),
+            process_definition_version: i32::try_from(facts.version).unwrap_or(i32::MAX),
+            process_definition_key: facts.definition.raw().cast_signed(),
+            element_id: facts.element_id.to_string(),
+            element_instance_key: facts.element.raw().cast_signed(),
+            kind: match facts.role {
+                JobRole::Work => JobKind::BpmnElement,
+                JobRole::StartListener | JobRole::EndListener => JobKind::ExecutionListener,
+            },
+            listener_event_type: match facts.role {
+                JobRole::Work => ListenerEventType::Unspecified,
+                JobRole::StartListener => ListenerEventType::Start,
+                JobRole::EndListener => ListenerEventType::End,
+            },
+            tags: facts.tags.iter().map(ToString::to_string).collect(),
+            business_id: facts.business_id.to_string(),
+        };
+    }
     Flow {
         process_instance_key: NOTHING.into(),
         bpmn_process_id: String::new(),
@@ -116,6 +138,7 @@ fn refuse_too_large(gateway: Gateway, job: &HandedJob, bytes: usize) {
         retries: None,
         backoff_ms: None,
         progressed: false,
+        variables: std::sync::Arc::default(),
         permanent: true,
     });
     tokio::spawn(async move {

@@ -51,13 +51,14 @@ pub(crate) async fn fail(
     given: p::FailJobRequest,
 ) -> Result<p::FailJobResponse, Status> {
     let key = key(given.job_key);
-    let _no_scope = document::variables(&given.variables)?;
+    let variables = document::variables(&given.variables)?;
     let command = Command::FailJob(FailJob {
         lease: lease::read(key, given.lease_token.as_deref()),
         message: given.error_message.into(),
         retries: Some(given.retries),
         backoff_ms: Some(u64::try_from(given.retry_back_off).unwrap_or(0)),
         progressed: false,
+        variables: variables.into(),
         permanent: false,
     });
     result(gateway, Asked::FailJob, key, command).await?;
@@ -69,11 +70,12 @@ pub(crate) async fn throw_error(
     given: p::ThrowErrorRequest,
 ) -> Result<p::ThrowErrorResponse, Status> {
     let key = key(given.job_key);
-    let _no_scope = document::variables(&given.variables)?;
+    let variables = document::variables(&given.variables)?;
     let command = Command::ThrowError(ThrowError {
         lease: lease::read(key, given.lease_token.as_deref()),
         code: given.error_code.into(),
         message: given.error_message.into(),
+        variables: variables.into(),
     });
     result(gateway, Asked::ThrowError, key, command).await?;
     Ok(p::ThrowErrorResponse {})

@@ -97,7 +97,8 @@ pub(crate) async fn refused(
         | Rejection::NameEmpty { .. }
         | Rejection::OutOfRange { .. }
         | Rejection::TooLarge { .. }
-        | Rejection::Exhausted { .. } => rejection.to_string(),
+        | Rejection::Exhausted { .. }
+        | Rejection::Flow(_) => rejection.to_string(),
     };
     let words = asked.words();
     let reason = format!("Expected to {words} with key '{}', but {why}", key.raw().cast_signed());
