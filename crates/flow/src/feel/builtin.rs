@@ -126,6 +126,7 @@ impl Builtin {
             (Run::Metered(run), arguments) if fits => run(machine, arguments)?,
             (Run::Plain(_) | Run::Metered(_), _) => None,
             (Run::Spread(run), [Value::List(list)]) => run(machine, list)?,
+            (Run::Spread(_) | Run::Open(_), []) => None,
             (Run::Spread(run) | Run::Open(run), arguments) => run(machine, arguments)?,
         };
         match result {

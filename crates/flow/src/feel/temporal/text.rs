@@ -74,7 +74,14 @@ pub(crate) fn date_time(text: &str) -> Option<DateTime> {
     match text.split_once('T') {
         None => Some(DateTime { date: date(text)?, time: Time::midnight() }),
         Some((_, behind)) if behind.starts_with('T') => None,
-        Some((before, behind)) => Some(DateTime { date: date(before)?, time: time(behind)? }),
+        Some((before, behind)) => match behind.strip_prefix("24:00:00") {
+            // The end of a day is the start of the next.
+            Some(zone) => {
+                let date = Date::from_days(date(before)?.days() + 1)?;
+                Some(DateTime { date, time: time(&format!("00:00:00{zone}"))? })
+            }
+            None => Some(DateTime { date: date(before)?, time: time(behind)? }),
+        },
     }
 }
 
