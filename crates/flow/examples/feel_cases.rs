@@ -2,12 +2,17 @@
 //!
 //! A case is `{"level", "id", "names", "inputs": [[name, text]], "steps": [[name, text]],
 //! "expected"}`: every text is FEEL; inputs and steps are evaluated in order, the last step is the
-//! result. The decision-model test kit comes in this form by way of a script outside of the
+//! result. A case with `"tests"` asks instead whether the input `cellInput` passes those unary tests.
+//! The decision-model test kit comes in this form by way of a script outside of the
 //! repository; `cargo run -p windlass-flow --example feel_cases -- FILE [shown]`.
 
 use std::collections::BTreeMap;
 
-use windlass_flow::feel::{Budget, Decimal, Environment, Names, Scope, Value, parse_with};
+use windlass_flow::feel::{
+    Budget, Decimal, Environment, Names, Scope, Value, parse_unary_tests, parse_with,
+};
+
+const ENVIRONMENT: Environment = Environment { now_ms: 1_700_000_000_000, seed: 7 };
 
 struct Bound(BTreeMap<String, Value>);
 
@@ -53,6 +58,13 @@ fn run(case: &Value) -> Result<(), String> {
         last = evaluate(&source, &names, &bound)?;
         bound.0.insert(name.to_string(), last.clone());
     }
+    if let Some(tests) = case.as_context().and_then(|case| case.get("tests")) {
+        source = tests.as_text().expect("tests are a text").to_string();
+        let parsed = parse_unary_tests(&source).map_err(|error| format!("{source}: {error}"))?;
+        let input = bound.get("cellInput").unwrap_or_default();
+        let matched = parsed.matches(&input, &bound, &ENVIRONMENT, &mut Budget::default());
+        last = Value::Bool(matched.map_err(|error| format!("{source}: {error}"))?);
+    }
     let expected_text = text(case, "expected");
     let expected = evaluate(&expected_text, &Names::default(), &bound)?;
     if alike(&last, &expected) {
@@ -64,9 +76,8 @@ fn run(case: &Value) -> Result<(), String> {
 fn evaluate(source: &str, names: &Names, scope: &dyn Scope) -> Result<Value, String> {
     let expression =
         parse_with(source, names).map_err(|error| format!("{}: {error}", source.trim()))?;
-    let environment = Environment { now_ms: 1_700_000_000_000, seed: 7 };
     expression
-        .evaluate(scope, &environment, &mut Budget::default())
+        .evaluate(scope, &ENVIRONMENT, &mut Budget::default())
         .map_err(|error| format!("{}: {error}", source.trim()))
 }
 

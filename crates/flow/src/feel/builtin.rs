@@ -62,7 +62,7 @@ const fn metered(
 }
 
 const fn spread(name: &'static str, run: fn(&mut Machine<'_>, &[Value]) -> Result) -> Builtin {
-    Builtin { name, forms: &[&["list"]], run: Run::Spread(run) }
+    Builtin { name, forms: &[&["list"], &["lists"]], run: Run::Spread(run) }
 }
 
 const fn open(

@@ -209,7 +209,13 @@ impl<'a> Parser<'a> {
         }
         self.inputs = inputs;
         let comparison = self.comparison_sign();
-        let node = self.additive()?;
+        let mut node = self.additive()?;
+        if comparison.is_none()
+            && self.inputs > inputs
+            && let Some(comparison) = self.comparison_sign()
+        {
+            node = Node::Compare(comparison, Box::new((node, self.additive()?)));
+        }
         let test = match comparison {
             Some(comparison) => Test::Compare(comparison, node),
             None if self.inputs > inputs => Test::Condition(node),

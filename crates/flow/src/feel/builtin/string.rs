@@ -68,7 +68,7 @@ fn substring(arguments: &[Value]) -> Option<Value> {
     let start = start.trunc().to_i64()?;
     let from = match (start, crate::feel::iterate::index(count, start)) {
         (0, _) => return None,
-        (_, Some(from)) if from < count => from,
+        (_, Some(from)) if from <= count => from,
         _ => return None,
     };
     let rest = text.chars().skip(from);

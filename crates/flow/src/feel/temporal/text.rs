@@ -258,6 +258,31 @@ pub(crate) fn write_time(time: &Time, text: &mut String) {
     }
 }
 
+impl Time {
+    /// This time as others read it: with an offset, and without the name of a region.
+    pub(crate) fn to_iso(&self) -> String {
+        let mut text = String::new();
+        write_time(&Time { zone: self.offset().map(Zone::Offset), ..self.clone() }, &mut text);
+        text
+    }
+}
+
+impl DateTime {
+    /// This point in time as others read it: with an offset, and the region behind it in brackets.
+    pub(crate) fn to_iso(&self) -> String {
+        let mut text = String::new();
+        let zone = self.offset().map(Zone::Offset);
+        let time = Time { zone, ..self.time.clone() };
+        write_date_time(&DateTime { date: self.date, time }, &mut text);
+        if let Some(Zone::Named(zone)) = &self.time.zone {
+            text.push('[');
+            text.push_str(&zone.name);
+            text.push(']');
+        }
+        text
+    }
+}
+
 pub(crate) fn write_date_time(date_time: &DateTime, text: &mut String) {
     write_date(date_time.date, text);
     text.push('T');
