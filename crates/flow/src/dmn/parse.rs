@@ -162,7 +162,9 @@ impl Reader<'_, '_> {
             self.keep_known(&mut own.required_knowledge, knowledge, *node);
         }
         for (own, node) in definitions.knowledge.iter_mut().zip(knowledge_nodes) {
-            self.keep_known(&mut own.required_knowledge, knowledge, *node);
+            let mut required = own.required_knowledge.to_vec();
+            self.keep_known(&mut required, knowledge, *node);
+            own.required_knowledge = Arc::from(required);
         }
         if let Some((position, ids)) = requirements::decision_cycle(definitions)
             && let Some(node) = decision_nodes.get(position)
@@ -222,7 +224,11 @@ impl Reader<'_, '_> {
         Knowledge {
             variable: xml::child(node, "variable").and_then(xml::name).filter(|own| *own != name),
             function: Arc::new(function),
-            required_knowledge: self.required(node, "knowledgeRequirement", "requiredKnowledge"),
+            required_knowledge: Arc::from(self.required(
+                node,
+                "knowledgeRequirement",
+                "requiredKnowledge",
+            )),
             id,
             name,
         }

@@ -224,3 +224,25 @@ fn a_hundred_problems_are_enough() {
     let many = "<decision id='x'/>".repeat(1000);
     assert_eq!(parse(document(&many).as_bytes()).unwrap_err().len(), 100);
 }
+
+#[test]
+fn two_thousand_special_names_are_enough() {
+    let inputs = |count: usize| -> String {
+        (0..count).map(|own| format!("<inputData id='i{own}' name='an input {own}'/>")).collect()
+    };
+    assert!(parse(document(&inputs(2048)).as_bytes()).is_ok());
+    let problems = parse(document(&inputs(2049)).as_bytes()).unwrap_err();
+    assert!(problems[0].to_string().ends_with("names or namespaces than allowed"), "{problems:?}");
+}
+
+#[test]
+fn a_special_name_is_one_only_where_its_words_are_apart() {
+    let xml = document(
+        r#"<decision id="d" name="D"><literalExpression><text>{LoanAmount: 1, Loan: 2}.LoanAmount</text>
+        </literalExpression></decision><inputData id="i" name="Loan Amount"/>
+        <inputData id="j" name="Loan.Amount"/>"#,
+    );
+    let model = parse(xml.as_bytes()).unwrap();
+    let evaluation = super::support::evaluate(&model, "d", "{}");
+    assert_eq!(super::support::outcome(&evaluation), "1");
+}
