@@ -357,7 +357,7 @@ impl<'a> Reader<'_, 'a> {
         let value = self.value(element, name, &text)?;
         if let Template::Static(text) = &value {
             let error = match kind {
-                TimerKind::Duration => schedule::parse_duration(text).err(),
+                TimerKind::Duration => schedule::parse_delay(text).err(),
                 TimerKind::Date => schedule::parse_date(text).err(),
                 TimerKind::Cycle => schedule::parse_cycle(text).err(),
             };

@@ -170,11 +170,24 @@ impl<'a> Checker<'_, 'a> {
     }
 
     fn compensation(&mut self, id: NodeId, item: Item<'a>, node: &Node) {
+        if let Kind::Throw(Action::Compensate(Some(target)))
+        | Kind::End(Action::Compensate(Some(target))) = &node.kind
+        {
+            let inside = self.item(*target).is_some_and(|item| item.tag == Tag::SubProcess);
+            if !inside && self.graph.node(*target).compensation.is_none() {
+                let what = "the activity to undo needs a compensation boundary event";
+                self.report.error(item.xml, what);
+            }
+        }
         if !node.is_compensation {
             return;
         }
         if !node.incoming.is_empty() || !node.outgoing.is_empty() {
             let what = "an activity for compensation must not have incoming or outgoing flows";
+            self.report.error(item.xml, what);
+        }
+        if !node.boundaries.is_empty() {
+            let what = "an activity for compensation must not have boundary events";
             self.report.error(item.xml, what);
         }
         if !item.tag.is_activity() {

@@ -547,7 +547,10 @@ fn compensation() {
          <association id='c-v' sourceRef='c' targetRef='v'/>
          <manualTask id='v' isForCompensation='true'/>
          v -> z
+         <boundaryEvent id='w' attachedToRef='v'><errorEventDefinition/></boundaryEvent>
+         w -> z
          endEvent z
+         <endEvent id='t'><compensateEventDefinition activityRef='v'/></endEvent>
          <endEvent id='y'><compensateEventDefinition activityRef='x'/></endEvent>
          <endEvent id='x'><compensateEventDefinition activityRef='a' waitForCompletion='false'/></endEvent>",
         &[
@@ -555,6 +558,8 @@ fn compensation() {
              isForCompensation=\"true\"",
             "b: a compensation boundary event has an association instead of outgoing flows",
             "v: an activity for compensation must not have incoming or outgoing flows",
+            "v: an activity for compensation must not have boundary events",
+            "t: the activity to undo needs a compensation boundary event",
             "y: must refer to an activity of the same scope",
             "x: compensation that is not waited for is not supported",
         ],
