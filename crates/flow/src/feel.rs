@@ -20,6 +20,8 @@ mod parse;
 mod property;
 mod scan;
 pub mod temporal;
+#[cfg(test)]
+mod tests;
 mod text;
 pub mod value;
 

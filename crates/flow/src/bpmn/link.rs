@@ -114,8 +114,9 @@ fn compensation(outline: &Outline<'_>, graph: &mut Graph, report: &mut Report) {
         let name = xml::attribute(item.xml, "id").unwrap_or_default();
         let mut handlers = outline
             .associations
-            .iter()
-            .filter(|association| xml::attribute(**association, "sourceRef") == Some(name))
+            .get(name)
+            .into_iter()
+            .flatten()
             .filter_map(|association| outline.find(*association, "targetRef"));
         let handler = handlers.next();
         let one = handler.filter(|_| handlers.next().is_none());

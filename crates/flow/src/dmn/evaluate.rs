@@ -9,7 +9,6 @@ use rustc_hash::FxBuildHasher;
 use crate::feel::{Budget, Environment, EvaluationError, Scope, Value};
 
 use super::evaluation::{EvaluatedDecision, Evaluation, Failure, Reason};
-use super::function;
 use super::model::{Decision, Definitions, Logic, Model};
 use super::table::TableTrace;
 use super::{requirements, types};
@@ -119,7 +118,7 @@ impl Run<'_> {
                 frame.aliases.insert(Arc::from(required.name.as_str()), value.clone());
             }
         }
-        function::name_knowledge(&self.shared, &decision.required_knowledge, &mut frame);
+        self.name_knowledge(&decision.required_knowledge, &mut frame)?;
         let mut trace = TableTrace::default();
         let result = match &decision.logic {
             Logic::DecisionTable(table) => self.table(table, &frame, &mut trace),
@@ -148,10 +147,17 @@ impl Run<'_> {
         types::check(result?, decision.type_name.as_deref())
     }
 
+    /// Pays for as many steps as something has parts.
+    pub(super) fn walk(&mut self, parts: usize) -> Result<(), Reason> {
+        let steps = u64::try_from(parts).unwrap_or(u64::MAX);
+        self.budget.steps_left =
+            self.budget.steps_left.checked_sub(steps).ok_or(EvaluationError::StepsExhausted)?;
+        Ok(())
+    }
+
     /// Pays for one step and `values` values that are kept.
     pub(super) fn pay(&mut self, values: u64) -> Result<(), Reason> {
-        self.budget.steps_left =
-            self.budget.steps_left.checked_sub(1).ok_or(EvaluationError::StepsExhausted)?;
+        self.walk(1)?;
         self.budget.size_left = self
             .budget
             .size_left

@@ -14,28 +14,6 @@ use super::evaluation::Reason;
 use super::model::{FunctionDefinition, Invocation, Knowledge};
 use super::types;
 
-/// Gives required knowledge models their names.
-pub(super) fn name_knowledge(shared: &Shared, ids: &[String], frame: &mut Frame<'_>) {
-    let definitions = &shared.definitions;
-    for id in ids {
-        let position = definitions.knowledge_by_id.get(id.as_str());
-        let Some(own) = position.and_then(|position| definitions.knowledge.get(*position)) else {
-            continue;
-        };
-        let body = ModelFunction {
-            shared: shared.clone(),
-            definition: Arc::clone(&own.function),
-            requires: Arc::from(own.required_knowledge.as_slice()),
-            captured: Names::default(),
-        };
-        let value = Value::Function(Arc::new(Function::foreign(Arc::new(body))));
-        if let Some(variable) = &own.variable {
-            frame.names.insert(Arc::from(variable.as_str()), value.clone());
-        }
-        frame.names.insert(Arc::from(own.name.as_str()), value);
-    }
-}
-
 /// The name under which `Invocation::call` sees an argument.
 pub(super) fn argument_name(position: usize) -> String {
     format!("windlass_argument_{position}")
@@ -63,15 +41,8 @@ impl Invocable for ModelFunction {
         environment: &Environment,
         budget: &mut Budget,
     ) -> Result<Value, EvaluationError> {
-        let mut outer = Frame::on_variables(scope);
-        outer.names = self.captured.clone();
-        name_knowledge(&self.shared, &self.requires, &mut outer);
-        let mut frame = Frame::on(&outer);
-        for (parameter, value) in self.definition.parameters.iter().zip(arguments) {
-            frame.names.insert(Arc::clone(&parameter.name), value.clone());
-        }
         let mut run = Run { shared: self.shared.clone(), environment, budget };
-        match run.body(&self.definition, &frame) {
+        match run.apply(self, arguments, scope) {
             Ok(value) => Ok(value),
             Err(Reason::Expression(error)) => Err(error),
             Err(_) => Ok(Value::Null),
@@ -80,6 +51,53 @@ impl Invocable for ModelFunction {
 }
 
 impl Run<'_> {
+    /// Gives required knowledge models their names.
+    pub(super) fn name_knowledge(
+        &mut self,
+        ids: &[String],
+        frame: &mut Frame<'_>,
+    ) -> Result<(), Reason> {
+        self.walk(ids.len())?;
+        for id in ids {
+            let definitions = &self.shared.definitions;
+            let position = definitions.knowledge_by_id.get(id.as_str());
+            let Some(own) = position.and_then(|position| definitions.knowledge.get(*position))
+            else {
+                continue;
+            };
+            let body = ModelFunction {
+                shared: self.shared.clone(),
+                definition: Arc::clone(&own.function),
+                requires: Arc::clone(&own.required_knowledge),
+                captured: Names::default(),
+            };
+            let value = Value::Function(Arc::new(Function::foreign(Arc::new(body))));
+            if let Some(variable) = &own.variable {
+                frame.names.insert(Arc::from(variable.as_str()), value.clone());
+            }
+            frame.names.insert(Arc::from(own.name.as_str()), value);
+        }
+        Ok(())
+    }
+
+    /// The result of a function that an expression invokes.
+    fn apply(
+        &mut self,
+        function: &ModelFunction,
+        arguments: &[Value],
+        scope: &dyn Scope,
+    ) -> Result<Value, Reason> {
+        self.walk(function.captured.len())?;
+        let mut outer = Frame::on_variables(scope);
+        outer.names = function.captured.clone();
+        self.name_knowledge(&function.requires, &mut outer)?;
+        let mut frame = Frame::on(&outer);
+        for (parameter, value) in function.definition.parameters.iter().zip(arguments) {
+            frame.names.insert(Arc::clone(&parameter.name), value.clone());
+        }
+        self.body(&function.definition, &frame)
+    }
+
     /// The value that a function definition is.
     pub(super) fn function(
         &mut self,
@@ -135,7 +153,7 @@ impl Run<'_> {
         bound: Names,
     ) -> Result<Value, Reason> {
         let mut inner = Frame::on(frame);
-        name_knowledge(&self.shared, &own.required_knowledge, &mut inner);
+        self.name_knowledge(&own.required_knowledge, &mut inner)?;
         for parameter in &own.function.parameters {
             if !bound.contains_key(&parameter.name) && frame.get(&parameter.name).is_none() {
                 return Err(Reason::ParameterMissing(parameter.name.to_string()));

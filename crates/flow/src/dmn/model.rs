@@ -71,7 +71,7 @@ pub struct Knowledge {
     /// The function.
     pub function: Arc<FunctionDefinition>,
     /// The ids of the business knowledge models it requires.
-    pub required_knowledge: Vec<String>,
+    pub required_knowledge: Arc<[String]>,
 }
 
 /// Which kind of logic a decision has, in the words of the protocol.

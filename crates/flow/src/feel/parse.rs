@@ -179,23 +179,20 @@ impl<'a> Parser<'a> {
 
     /// A comparison without a left side is a range that is open on the other side.
     fn half_range(&mut self, comparison: Comparison, end: Node) -> Parsed {
-        let range = |start, end, included| {
-            Node::Range(Box::new(RangeNode {
-                start,
-                start_included: included,
-                end,
-                end_included: included,
-            }))
-        };
-        match comparison {
-            Comparison::Less => Ok(range(None, Some(end), false)),
-            Comparison::LessOrEqual => Ok(range(None, Some(end), true)),
-            Comparison::Greater => Ok(range(Some(end), None, false)),
-            Comparison::GreaterOrEqual => Ok(range(Some(end), None, true)),
+        let included = matches!(comparison, Comparison::LessOrEqual | Comparison::GreaterOrEqual);
+        let (start, end) = match comparison {
+            Comparison::Less | Comparison::LessOrEqual => (None, Some(end)),
+            Comparison::Greater | Comparison::GreaterOrEqual => (Some(end), None),
             Comparison::Equal | Comparison::NotEqual => {
-                self.scan.error("'=' and '!=' need a left side")
+                return self.scan.error("'=' and '!=' need a left side");
             }
-        }
+        };
+        Ok(Node::Range(Box::new(RangeNode {
+            start_included: included && start.is_some(),
+            end_included: included && end.is_some(),
+            start,
+            end,
+        })))
     }
 
     fn inclusion(&mut self, left: Node) -> Parsed {
@@ -212,7 +209,13 @@ impl<'a> Parser<'a> {
         }
         self.inputs = inputs;
         let comparison = self.comparison_sign();
-        let node = self.additive()?;
+        let mut node = self.additive()?;
+        if comparison.is_none()
+            && self.inputs > inputs
+            && let Some(comparison) = self.comparison_sign()
+        {
+            node = Node::Compare(comparison, Box::new((node, self.additive()?)));
+        }
         let test = match comparison {
             Some(comparison) => Test::Compare(comparison, node),
             None if self.inputs > inputs => Test::Condition(node),
@@ -296,7 +299,7 @@ impl<'a> Parser<'a> {
             } else if self.scan.sees("[") {
                 let Some(step) = self.filter()? else { break };
                 steps.push(step);
-            } else if !steps.is_empty() && self.scan.sees("(") {
+            } else if self.scan.sees("(") {
                 steps.push(Step::Call(self.arguments()?));
             } else {
                 break;

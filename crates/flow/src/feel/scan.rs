@@ -294,6 +294,8 @@ fn unescape(behind: &str, text: &mut String) -> usize {
         Some('n') => '\n',
         Some('r') => '\r',
         Some('t') => '\t',
+        Some('b') => '\u{8}',
+        Some('f') => '\u{c}',
         Some('\'') => '\'',
         Some('"') => '"',
         Some('\\') => '\\',

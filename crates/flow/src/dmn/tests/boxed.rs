@@ -199,3 +199,35 @@ fn a_budget_is_kept() {
     assert_eq!(outcome(&evaluation), "d failed: the expression takes too many steps");
     assert_eq!(evaluate(&model(&xml), "d", &json).failed_decision(), None);
 }
+
+#[test]
+fn logic_as_deep_as_a_document_may_be() {
+    let list = "<list>".repeat(90) + &literal("[1]") + &"</list>".repeat(90);
+    let nested = format!("{}[1]{}", "[".repeat(90), "]".repeat(90));
+    check(&list, "", EMPTY, "{}", &nested);
+    let open = "<context><contextEntry><variable name='x'/>";
+    let close = "</contextEntry></context>";
+    let context = open.repeat(45) + &literal("1") + &close.repeat(45);
+    let nested = format!("{}1{}", "{\"x\":".repeat(45), "}".repeat(45));
+    check(&context, "", EMPTY, "{}", &nested);
+}
+
+#[test]
+fn knowledge_that_invokes_itself() {
+    let beside = knowledge(&[r#"name="n""#], &literal("if n < 1 then 1 else n * f(n - 1)"));
+    check(&literal("f(5)"), "", &beside, "{}", "120");
+}
+
+#[test]
+fn knowledge_sees_variables_and_the_knowledge_it_requires_but_not_more() {
+    let beside = format!(
+        r##"<businessKnowledgeModel id="f" name="f"><encapsulatedLogic><formalParameter name="x"/>{}
+        </encapsulatedLogic><knowledgeRequirement><requiredKnowledge href="#g"/></knowledgeRequirement>
+        </businessKnowledgeModel><businessKnowledgeModel id="g" name="g"><encapsulatedLogic>
+        <formalParameter name="y"/>{}</encapsulatedLogic></businessKnowledgeModel>"##,
+        literal("g(x) + rate"),
+        literal("y * 2")
+    );
+    check(&literal("f(4)"), "", &beside, r#"{"rate": 0.5}"#, "8.5");
+    check(&literal("g(4)"), "", &beside, "{}", "null");
+}

@@ -68,7 +68,7 @@ fn substring(arguments: &[Value]) -> Option<Value> {
     let start = start.trunc().to_i64()?;
     let from = match (start, crate::feel::iterate::index(count, start)) {
         (0, _) => return None,
-        (_, Some(from)) if from < count => from,
+        (_, Some(from)) if from <= count => from,
         _ => return None,
     };
     let rest = text.chars().skip(from);
@@ -164,13 +164,16 @@ fn compiled(
     if !flags.chars().all(|flag| "smixq".contains(flag)) {
         return Ok(None);
     }
-    let pattern =
-        if flags.contains('q') { regex::escape(pattern) } else { without_subtraction(pattern) };
+    let pattern = if flags.contains('q') {
+        regex::escape(pattern)
+    } else {
+        translated(pattern, flags.contains('x'))
+    };
     let built = RegexBuilder::new(&pattern)
         .dot_matches_new_line(flags.contains('s'))
         .multi_line(flags.contains('m'))
         .case_insensitive(flags.contains('i'))
-        .ignore_whitespace(flags.contains('x'))
+        .crlf(true)
         .size_limit(1 << 20)
         .dfa_size_limit(1 << 20)
         .nest_limit(50)
@@ -178,22 +181,27 @@ fn compiled(
     Ok(built.ok())
 }
 
-/// XPath writes `[a-z-[aeiou]]` for what is `[a-z--[aeiou]]` here.
-fn without_subtraction(pattern: &str) -> String {
+/// A pattern of XPath in the words of the crate: `[a-z-[aeiou]]` is `[a-z--[aeiou]]`, and white
+/// space that does not count does so inside of classes.
+fn translated(pattern: &str, skips_space: bool) -> String {
     let mut text = String::with_capacity(pattern.len());
     let mut depth = 0_u32;
+    let skipped = |found: char, depth: u32| skips_space && depth == 0 && found.is_whitespace();
     let mut characters = pattern.chars().peekable();
     while let Some(found) = characters.next() {
+        if skipped(found, depth) {
+            continue;
+        }
         text.push(found);
         match found {
-            '\\' => text.extend(characters.next()),
+            '\\' => text.extend(characters.find(|next| !skipped(*next, depth))),
             '[' => depth += 1,
             ']' => depth = depth.saturating_sub(1),
             '-' if depth > 0 && characters.peek() == Some(&'[') => text.push('-'),
             _ => {}
         }
     }
-    text
+    text.replace("\\p{IsBasicLatin}", "[\\x00-\\x7F]")
 }
 
 /// A replacement as XPath and Java write it (`$1`, `\$`) in the words of the crate (`${1}`, `$$`).
