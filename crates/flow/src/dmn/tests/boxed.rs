@@ -250,3 +250,28 @@ fn functions_that_outlive_their_evaluation_tell_nothing() {
         function.invoke(&arguments, &Context::default(), &environment, &mut Budget::default());
     assert!(matches!(result, Ok(Value::Function(_))), "{result:?}");
 }
+
+#[test]
+fn functions_that_hold_each_other_can_be_dropped() {
+    let function = |position: usize| {
+        let body = format!("<functionDefinition>{}</functionDefinition>", literal("1"));
+        entry(&format!("f{position}"), &body)
+    };
+    let context = |count: usize| -> String {
+        let functions: String = (0..count).map(function).collect();
+        let result = format!("f{}()", count - 1);
+        format!("<context>{functions}{}</context>", entry("result", &literal(&result)))
+    };
+    let selected = |count: usize| {
+        let xml = format!(
+            r##"<informationRequirement><requiredDecision href="#c"/></informationRequirement>{}"##,
+            literal("c.result")
+        );
+        let beside = format!(r#"{EMPTY}<decision id="c" name="C">{}</decision>"#, context(count));
+        (xml, beside)
+    };
+    let (logic, beside) = selected(1000);
+    check(&logic, "", &beside, "{}", "1");
+    let (logic, beside) = selected(3000);
+    check(&logic, "", &beside, "{}", "c failed: too many functions are made");
+}
