@@ -71,6 +71,13 @@ impl<'a> Parser<'a> {
         Ok((false, tests))
     }
 
+    /// The name of a kind of values and nothing behind it.
+    pub(crate) fn whole_kind(mut self) -> Result<Kind, ParseError> {
+        let kind = self.kind()?;
+        self.end()?;
+        Ok(kind)
+    }
+
     fn end(&mut self) -> Result<(), ParseError> {
         if self.scan.at_end() {
             return Ok(());
@@ -724,7 +731,7 @@ impl<'a> Parser<'a> {
             }
             "context" if self.scan.take("<") => self.kind_of_context(),
             "function" if self.scan.take("<") => self.kind_of_function(),
-            other => Ok(Kind::named(other)),
+            other => Ok(self.scan.kind_named(other)),
         }
     }
 

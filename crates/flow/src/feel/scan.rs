@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rust_decimal::Decimal;
 
+use super::kind::Kind;
 use super::{Names, ParseError};
 
 /// Words that cannot be names.
@@ -16,11 +17,13 @@ pub(crate) struct Scanner<'a> {
     pub(crate) position: usize,
     /// Names that are not plain words, longest first, each as its words.
     spaced: Vec<String>,
+    /// What the types of a model are.
+    kinds: &'a [(String, Kind)],
 }
 
 impl<'a> Scanner<'a> {
-    pub(crate) fn new(source: &'a str, names: &Names) -> Scanner<'a> {
-        let mut scanner = Scanner { source, position: 0, spaced: Vec::new() };
+    pub(crate) fn new(source: &'a str, names: &'a Names) -> Scanner<'a> {
+        let mut scanner = Scanner { source, position: 0, spaced: Vec::new(), kinds: &names.kinds };
         for name in &names.names {
             scanner.allow(name);
         }
@@ -35,6 +38,12 @@ impl<'a> Scanner<'a> {
         }
         let place = self.spaced.partition_point(|own| own.len() >= name.len());
         self.spaced.insert(place, name.to_owned());
+    }
+
+    /// The kind of this name: the model's, or FEEL's own.
+    pub(crate) fn kind_named(&self, name: &str) -> Kind {
+        let defined = self.kinds.iter().rev().find(|(own, _)| own == name);
+        defined.map_or_else(|| Kind::named(name), |(_, kind)| kind.clone())
     }
 
     pub(crate) fn error<T>(&self, message: impl Into<String>) -> Result<T, ParseError> {
