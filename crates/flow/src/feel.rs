@@ -35,7 +35,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use evaluate::Machine;
-use kind::Kind;
+use kind::DefinedKind;
 use locals::Locals;
 use node::{Node, Test};
 
@@ -59,7 +59,7 @@ pub struct UnaryTests {
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     names: Vec<String>,
-    kinds: Vec<(String, Kind)>,
+    kinds: Vec<DefinedKind>,
 }
 
 /// Why a text is not FEEL.
@@ -203,8 +203,9 @@ impl Names {
     /// Says what a type of a model is, in the words of FEEL, such as `list<number>` or
     /// `context<a: string>`; it may use types that were defined before. `instance of` knows it then.
     pub fn define_type(&mut self, name: &str, definition: &str) -> Result<(), ParseError> {
-        let kind = parse::Parser::new(scan::Scanner::new(definition, self)).whole_kind()?;
-        self.kinds.push((name.to_owned(), kind));
+        let parser = parse::Parser::new(scan::Scanner::new(definition, self));
+        let (kind, depth) = parser.whole_kind()?;
+        self.kinds.push(DefinedKind { name: name.to_owned(), kind, depth });
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rust_decimal::Decimal;
 
-use super::kind::Kind;
+use super::kind::DefinedKind;
 use super::{Names, ParseError};
 
 /// Words that cannot be names.
@@ -18,7 +18,7 @@ pub(crate) struct Scanner<'a> {
     /// Names that are not plain words, longest first, each as its words.
     spaced: Vec<String>,
     /// What the types of a model are.
-    kinds: &'a [(String, Kind)],
+    kinds: &'a [DefinedKind],
 }
 
 impl<'a> Scanner<'a> {
@@ -40,10 +40,9 @@ impl<'a> Scanner<'a> {
         self.spaced.insert(place, name.to_owned());
     }
 
-    /// The kind of this name: the model's, or FEEL's own.
-    pub(crate) fn kind_named(&self, name: &str) -> Kind {
-        let defined = self.kinds.iter().rev().find(|(own, _)| own == name);
-        defined.map_or_else(|| Kind::named(name), |(_, kind)| kind.clone())
+    /// What a model defines by this name.
+    pub(crate) fn defined_kind(&self, name: &str) -> Option<&'a DefinedKind> {
+        self.kinds.iter().rev().find(|defined| defined.name == name)
     }
 
     pub(crate) fn error<T>(&self, message: impl Into<String>) -> Result<T, ParseError> {

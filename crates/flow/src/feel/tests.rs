@@ -242,6 +242,13 @@ fn types_that_only_a_model_knows() {
     names.define_type("tLine", "context<sku: string>").expect("it is a type");
     names.define_type("tLines", "list<tLine>").expect("it is a type");
     names.define_type("tWrong", "list<").expect_err("it is no type");
+    let mut deep = Ok(());
+    for _ in 0..1_000 {
+        names
+            .define_type("tDeep", "context<a: tDeep, b: tDeep>")
+            .unwrap_or_else(|error| deep = Err(error));
+    }
+    deep.expect_err("it is too deep");
     for (source, expected) in [
         ("[{sku: \"a\"}] instance of tLines", "true"),
         ("[{sku: 5}] instance of tLines", "false"),
