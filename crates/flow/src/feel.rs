@@ -35,6 +35,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use evaluate::Machine;
+use kind::DefinedKind;
 use locals::Locals;
 use node::{Node, Test};
 
@@ -58,6 +59,7 @@ pub struct UnaryTests {
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     names: Vec<String>,
+    kinds: Vec<DefinedKind>,
 }
 
 /// Why a text is not FEEL.
@@ -91,7 +93,7 @@ pub struct Budget {
     pub steps_left: u64,
     /// Bytes, roughly, of all values built on the way, whether or not they end in the result.
     pub size_left: u64,
-    /// How many evaluations may still lie inside one another.
+    /// How many evaluations may still lie inside one another. Each takes about a kilobyte of stack.
     pub depth_left: u32,
 }
 
@@ -146,7 +148,7 @@ impl Expression {
         budget: &mut Budget,
     ) -> Result<Value, EvaluationError> {
         let depth_left = budget.depth_left;
-        let outcome = Machine { scope, environment, budget }.value(&self.node, None);
+        let outcome = Machine::new(scope, environment, budget).value(&self.node, None);
         budget.depth_left = depth_left;
         outcome
     }
@@ -167,7 +169,7 @@ impl UnaryTests {
         let depth_left = budget.depth_left;
         let locals = Locals::input(None, input);
         let answer =
-            Machine { scope, environment, budget }.any_test(input, &self.tests, Some(&locals));
+            Machine::new(scope, environment, budget).any_test(input, &self.tests, Some(&locals));
         budget.depth_left = depth_left;
         Ok(answer? == Some(!self.negated))
     }
@@ -197,6 +199,15 @@ impl Names {
     pub fn allow(&mut self, name: &str) {
         self.names.push(name.to_owned());
     }
+
+    /// Says what a type of a model is, in the words of FEEL, such as `list<number>` or
+    /// `context<a: string>`; it may use types that were defined before. `instance of` knows it then.
+    pub fn define_type(&mut self, name: &str, definition: &str) -> Result<(), ParseError> {
+        let parser = parse::Parser::new(scan::Scanner::new(definition, self));
+        let (kind, depth) = parser.whole_kind()?;
+        self.kinds.push(DefinedKind { name: name.to_owned(), kind, depth });
+        Ok(())
+    }
 }
 
 impl Scope for Context {
@@ -207,7 +218,7 @@ impl Scope for Context {
 
 impl Default for Budget {
     fn default() -> Budget {
-        Budget { steps_left: 1_000_000, size_left: 64 * 1024 * 1024, depth_left: 128 }
+        Budget { steps_left: 1_000_000, size_left: 64 * 1024 * 1024, depth_left: 512 }
     }
 }
 

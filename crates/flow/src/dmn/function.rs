@@ -23,6 +23,8 @@ pub(super) fn argument_name(position: usize) -> String {
 struct ModelFunction {
     shared: Shared,
     definition: Arc<FunctionDefinition>,
+    /// The place of the knowledge model that it is, if it is one.
+    knowledge: Option<usize>,
     /// The ids of the knowledge models its body may invoke.
     requires: Arc<[String]>,
     /// The names its body sees besides its parameters.
@@ -60,14 +62,16 @@ impl Run<'_> {
         self.walk(ids.len())?;
         for id in ids {
             let definitions = &self.shared.definitions;
-            let position = definitions.knowledge_by_id.get(id.as_str());
-            let Some(own) = position.and_then(|position| definitions.knowledge.get(*position))
-            else {
+            let Some(position) = definitions.knowledge_by_id.get(id.as_str()).copied() else {
+                continue;
+            };
+            let Some(own) = definitions.knowledge.get(position) else {
                 continue;
             };
             let body = ModelFunction {
                 shared: self.shared.clone(),
                 definition: Arc::clone(&own.function),
+                knowledge: Some(position),
                 requires: Arc::clone(&own.required_knowledge),
                 captured: Names::default(),
             };
@@ -95,7 +99,9 @@ impl Run<'_> {
         for (parameter, value) in function.definition.parameters.iter().zip(arguments) {
             frame.names.insert(Arc::clone(&parameter.name), value.clone());
         }
-        self.body(&function.definition, &frame)
+        let definitions = Arc::clone(&self.shared.definitions);
+        let own = function.knowledge.and_then(|position| definitions.knowledge.get(position));
+        self.body(&function.definition, own, &frame)
     }
 
     /// The value that a function definition is.
@@ -110,6 +116,7 @@ impl Run<'_> {
         let body = ModelFunction {
             shared: self.shared.clone(),
             definition: Arc::clone(definition),
+            knowledge: None,
             requires: Arc::default(),
             captured,
         };
@@ -160,13 +167,14 @@ impl Run<'_> {
             }
         }
         inner.names.extend(bound);
-        self.body(&own.function, &inner)
+        self.body(&own.function, Some(own), &inner)
     }
 
-    /// The result of a function whose parameters are in `frame`.
+    /// The result of a function whose parameters are in `frame`, told if it is a knowledge model.
     fn body(
         &mut self,
         definition: &FunctionDefinition,
+        knowledge: Option<&Knowledge>,
         frame: &Frame<'_>,
     ) -> Result<Value, Reason> {
         for parameter in &definition.parameters {
@@ -174,9 +182,12 @@ impl Run<'_> {
             let value = frame.get(&parameter.name).unwrap_or_default();
             types::check(value, parameter.type_name.as_deref())?;
         }
-        match &definition.body {
-            Some(logic) => self.deeper(|run| run.logic(logic, frame)),
-            None => Ok(Value::Null),
-        }
+        let Some(logic) = &definition.body else {
+            return Ok(Value::Null);
+        };
+        self.deeper(|run| match knowledge {
+            Some(own) => run.told_logic(&own.id, &own.name, logic, frame),
+            None => run.logic(logic, frame),
+        })
     }
 }

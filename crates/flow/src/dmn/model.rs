@@ -349,7 +349,13 @@ impl Model {
 impl Decision {
     /// Its kind, in the words of the protocol.
     pub fn kind(&self) -> DecisionKind {
-        match self.logic {
+        self.logic.kind()
+    }
+}
+
+impl Logic {
+    pub(super) fn kind(&self) -> DecisionKind {
+        match self {
             Logic::DecisionTable(_) => DecisionKind::DecisionTable,
             Logic::LiteralExpression(_) => DecisionKind::LiteralExpression,
             Logic::Context(_) => DecisionKind::Context,

@@ -237,6 +237,30 @@ fn names_that_only_a_model_knows() {
 }
 
 #[test]
+fn types_that_only_a_model_knows() {
+    let mut names = Names::default();
+    names.define_type("tLine", "context<sku: string>").expect("it is a type");
+    names.define_type("tLines", "list<tLine>").expect("it is a type");
+    names.define_type("tWrong", "list<").expect_err("it is no type");
+    let mut deep = Ok(());
+    for _ in 0..1_000 {
+        names
+            .define_type("tDeep", "context<a: tDeep, b: tDeep>")
+            .unwrap_or_else(|error| deep = Err(error));
+    }
+    deep.expect_err("it is too deep");
+    for (source, expected) in [
+        ("[{sku: \"a\"}] instance of tLines", "true"),
+        ("[{sku: 5}] instance of tLines", "false"),
+        ("5 instance of tOther", "false"),
+    ] {
+        let expression = parse_with(source, &names).expect("it is FEEL");
+        let value = expression.evaluate(&Context::default(), &ENVIRONMENT, &mut Budget::default());
+        assert_eq!(value.map(|value| value.to_json()), Ok(expected.to_owned()), "{source}");
+    }
+}
+
+#[test]
 fn json_is_exact_and_in_order() {
     let text = r#"{"z":12345678901234567890.12345678,"a":"\n\u0001é😀","m":[true,null,-1]}"#;
     assert_eq!(Value::from_json(text).map(|value| value.to_json()), Ok(text.to_owned()));
