@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_record::event::DeadlineKind;
+use windlass_record::id::JobKey;
 
 use crate::lifecycle::JobState;
 use crate::state::fair::{BayPlace, Counts, ReadyLanes};
@@ -33,7 +34,7 @@ impl std::error::Error for Violation {}
 type Search = fn(&State) -> Option<u64>;
 
 /// The invariants. Their numbers are their places, from 1, and are never reused.
-pub const INVARIANTS: [(&str, Search); 20] = [
+pub const INVARIANTS: [(&str, Search); 22] = [
     ("the counts of a queue are those of its jobs", counts),
     ("a lane holds exactly its ready jobs, in order", lanes),
     ("bays, groups and queues count their ready jobs", ready_counts),
@@ -54,6 +55,8 @@ pub const INVARIANTS: [(&str, Search); 20] = [
     ("keys count the bays that use them, and are looked at when their window frees", limits),
     ("only an active job has a worker, or has been asked to stop", active_only),
     ("no key, stamp or turn is newer than its counter; retries are in their class", counters),
+    ("a job of a flow lives as long as its element waits for it", flow_jobs),
+    ("what windlass_flow::invariant lists holds", flows),
 ];
 
 /// Checks all invariants; returns the first that does not hold.
@@ -64,6 +67,15 @@ pub fn check(state: &State) -> Result<(), Violation> {
         }
     }
     Ok(())
+}
+
+fn flow_jobs(state: &State) -> Option<u64> {
+    let mut jobs = state.flow.attached_jobs();
+    jobs.find(|job| state.find(*job).is_none()).map(JobKey::raw)
+}
+
+fn flows(state: &State) -> Option<u64> {
+    windlass_flow::invariant::check(&state.flow).err().map(|_| 0)
 }
 
 fn counts(state: &State) -> Option<u64> {

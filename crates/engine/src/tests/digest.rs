@@ -22,6 +22,7 @@ pub(super) fn digest(state: &State, shelf: &Shelf) -> Vec<String> {
     bays(state, &mut out);
     limits(state, &mut out);
     memory(state, shelf, &mut out);
+    out.extend(state.flow.described());
     out.sort();
     out
 }

@@ -104,6 +104,9 @@ impl Check {
     }
 
     pub(crate) fn check_invariants(&self) {
+        if let Err(broken) = windlass_flow::invariant::check(self.engine.state().flow()) {
+            panic!("{broken}");
+        }
         if let Err(violation) = crate::invariant::check(self.engine.state()) {
             panic!("{violation}");
         }

@@ -116,6 +116,49 @@ impl FlowState {
         }
     }
 
+    /// Every image, and the indexes in words: two states are the same when these are.
+    pub fn described(&self) -> Vec<String> {
+        let names = |tag: u8, keys: Vec<Key>| keys.into_iter().map(move |key| (tag, key));
+        let mut all: Vec<Name> = names(RESOURCE, self.resources.keys().copied().collect())
+            .chain(names(DEFINITION, self.definitions.keys().copied().collect()))
+            .chain(names(ELEMENT, self.elements.keys().copied().collect()))
+            .chain(names(TIMER, self.timers.keys().copied().collect()))
+            .chain(names(SUBSCRIPTION, self.subscriptions.keys().copied().collect()))
+            .chain(names(MESSAGE, self.messages.keys().copied().collect()))
+            .chain(names(SIGNAL, self.signals.keys().copied().collect()))
+            .chain(names(INCIDENT, self.incidents.keys().copied().collect()))
+            .chain(names(USER_TASK, self.user_tasks.keys().copied().collect()))
+            .collect();
+        all.sort_unstable();
+        let mut lines: Vec<String> = all
+            .into_iter()
+            .map(|name| {
+                let image = self.image(name).unwrap_or_default();
+                // Files are long, and never change.
+                let shown = if name.0 == RESOURCE { image.get(..32) } else { Some(&*image) };
+                format!("{} {} {} {shown:?}", char::from(name.0), name.1, image.len())
+            })
+            .collect();
+        for (key, element) in self.elements.iter().collect::<BTreeMap<_, _>>() {
+            lines.push(format!(
+                "element {key}: {:?} {:?} {:?}",
+                element.children, element.called, element.waits
+            ));
+        }
+        lines.push(format!("todo {:?}", self.todo));
+        lines.push(format!("versions {:?}", self.versions));
+        lines.push(format!("jobs {:?}", self.jobs.iter().collect::<BTreeMap<_, _>>()));
+        lines.push(format!("due {:?}", self.due));
+        lines.push(format!("topics {:?}", self.topics));
+        lines.push(format!("starts {:?}", self.starts.iter().collect::<BTreeMap<_, _>>()));
+        lines.push(format!("buffered {:?} {:?}", self.buffered, self.message_ids));
+        lines.push(format!("expiring {:?}", self.expiring));
+        lines.push(format!("locks {:?} {:?}", self.started_by, self.business_ids));
+        let counts = self.instance_counts.iter().filter(|(_, keys)| !keys.is_empty());
+        lines.push(format!("instances {:?}", counts.collect::<BTreeMap<_, _>>()));
+        lines
+    }
+
     /// How many entities a checkpoint would write now.
     pub fn dirty_entities(&self) -> usize {
         self.dirt.dirty.len()
