@@ -217,6 +217,7 @@ impl Scope for Context {
 }
 
 impl Default for Budget {
+    /// Enough for what people write, and at worst some tens of milliseconds.
     fn default() -> Budget {
         Budget { steps_left: 1_000_000, size_left: 64 * 1024 * 1024, depth_left: 512 }
     }

@@ -99,8 +99,6 @@ impl Parser<'_> {
                 self.scan.position = start;
             }
         }
-        // A function of the author whose name is several words, as feel-scala finds it: words up
-        // to a parenthesis that are no keyword.
         Ok(None)
     }
 
