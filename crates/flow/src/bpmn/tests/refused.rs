@@ -437,6 +437,7 @@ fn user_tasks_and_extensions() {
          <manualTask id='f'><multiInstanceLoopCharacteristics/></manualTask>
          <manualTask id='g'><multiInstanceLoopCharacteristics>{<zeebe:loopCharacteristics inputCollection='a' outputElement='=b'/>}
          <completionCondition>c</completionCondition></multiInstanceLoopCharacteristics></manualTask>
+         <parallelGateway id='i'><multiInstanceLoopCharacteristics/></parallelGateway>
          <manualTask id='h'><multiInstanceLoopCharacteristics>{<zeebe:loopCharacteristics/>}</multiInstanceLoopCharacteristics></manualTask>",
         &[
             "a: formDefinition names two forms: formId and another",
@@ -454,6 +455,7 @@ fn user_tasks_and_extensions() {
             "g: inputCollection 'a' must be an expression: begin it with =",
             "g: outputCollection and outputElement must both be given, or neither",
             "g: completionCondition 'c' must be an expression: begin it with =",
+            "i: only an activity can be multi-instance",
             "h: loopCharacteristics needs the attribute inputCollection",
         ],
     );
