@@ -180,14 +180,20 @@ impl<'a> Reader<'_, 'a> {
         self.value(definition, "priority", text)
     }
 
-    /// Inputs and outputs.
+    /// Inputs and outputs. As in Zeebe an input may be static text, and an output may not.
     pub(super) fn mappings(&mut self, element: Element<'a>) -> (Vec<Mapping>, Vec<Mapping>) {
         let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
         let Some(mapping) = xml::extension(element, "ioMapping") else { return (inputs, outputs) };
         for entry in xml::zeebe_children(mapping) {
             match xml::name_of(entry) {
-                "input" => inputs.extend(self.mapping(entry)),
-                "output" => outputs.extend(self.mapping(entry)),
+                "input" => {
+                    let source = self.required_value(entry, "source");
+                    inputs.extend(self.mapping(entry, source));
+                }
+                "output" => {
+                    let source = self.required_expression(entry, "source").map(Template::Feel);
+                    outputs.extend(self.mapping(entry, source));
+                }
                 other => {
                     self.report.warning(entry, format!("zeebe:{other} is not known here"));
                 }
@@ -196,8 +202,7 @@ impl<'a> Reader<'_, 'a> {
         (inputs, outputs)
     }
 
-    fn mapping(&mut self, entry: Element<'a>) -> Option<Mapping> {
-        let source = self.required_value(entry, "source");
+    fn mapping(&mut self, entry: Element<'a>, source: Option<Template>) -> Option<Mapping> {
         let target = self.required_text(entry, "target")?.trim();
         let path: Vec<Text> = target.split('.').map(Text::from).collect();
         if !path.iter().all(|name| is_name(name)) {
@@ -212,10 +217,8 @@ impl<'a> Reader<'_, 'a> {
     pub(super) fn listeners(&mut self, element: Element<'a>) -> (Vec<Listener>, Vec<Listener>) {
         let (mut start, mut end) = (Vec::new(), Vec::new());
         let Some(list) = xml::extension(element, "executionListeners") else { return (start, end) };
-        // Shared: a listener without headers of its own has those of its element.
-        let headers = json(&headers(element));
         for entry in xml::zeebe_children(list) {
-            let listener = self.listener(element, entry, &headers);
+            let listener = self.listener(element, entry);
             match xml::attribute(entry, "eventType") {
                 Some("start") => start.extend(listener),
                 Some("end") => end.extend(listener),
@@ -230,16 +233,11 @@ impl<'a> Reader<'_, 'a> {
         (start, end)
     }
 
-    fn listener(
-        &mut self,
-        element: Element<'a>,
-        entry: Element<'a>,
-        headers: &Text,
-    ) -> Option<Listener> {
+    fn listener(&mut self, element: Element<'a>, entry: Element<'a>) -> Option<Listener> {
         let job_type = self.required_value(entry, "type");
         let retries = self.retries(entry);
         let own = xml::zeebe_children(entry).find(|own| xml::name_of(*own) == "taskHeaders");
-        let headers = own.map_or_else(|| headers.clone(), |own| json(&entries(own)));
+        let headers = json(&own.map(entries).unwrap_or_default());
         let priority = self.job_priority(element);
         let job = JobSpec {
             job_type: job_type?,
@@ -293,6 +291,6 @@ pub(super) fn json(headers: &[(&str, &str)]) -> Text {
 /// Whether a variable can be called so.
 fn is_name(text: &str) -> bool {
     let first = text.chars().next();
-    first.is_some_and(|first| first.is_alphabetic() || first == '_' || first == '$')
-        && text.chars().all(|next| next.is_alphanumeric() || matches!(next, '_' | '-' | '$'))
+    first.is_some_and(|first| first.is_alphabetic() || first == '_')
+        && text.chars().all(|next| next.is_alphanumeric() || next == '_')
 }

@@ -4,7 +4,7 @@
 use super::extension::check_known;
 use super::outline::{Item, Model, Outline, Tag};
 use super::report::Report;
-use super::xml::{self, Element};
+use super::xml;
 use crate::graph::{Graph, Kind, Node, NodeId, Repeat};
 
 /// Reads the elements of one process.
@@ -53,7 +53,7 @@ impl<'a> Reader<'_, 'a> {
             event_scopes: Vec::new(),
             start: None,
             event_starts: Vec::new(),
-            repeat: self.repeat(element),
+            repeat: self.repeat(item),
             on_start,
             on_end,
             compensation: None,
@@ -88,11 +88,16 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    fn repeat(&mut self, element: Element<'a>) -> Option<Box<Repeat>> {
+    fn repeat(&mut self, item: Item<'a>) -> Option<Box<Repeat>> {
+        let element = item.xml;
         if let Some(standard) = xml::child(element, "standardLoopCharacteristics") {
             self.report.error(standard, "a standard loop is not supported: use multi-instance");
         }
         let outer = xml::child(element, "multiInstanceLoopCharacteristics")?;
+        if !item.tag.is_activity() {
+            self.report.error(outer, "only an activity can be multi-instance");
+            return None;
+        }
         let Some(inner) = xml::extension(outer, "loopCharacteristics") else {
             self.report.error(outer, "a multi-instance needs zeebe:loopCharacteristics");
             return None;

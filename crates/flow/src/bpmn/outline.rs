@@ -157,6 +157,9 @@ impl<'a> Outline<'a> {
             ids: Index::default(),
             links: Index::default(),
         };
+        if xml::attribute(process, "id").is_none() {
+            report.error(process, "this process has no id");
+        }
         let mut scopes: Index<u32, NodeId> = Index::default();
         scopes.insert(process.id().get(), NodeId::PROCESS);
         outline.push(Item { xml: process, tag: Tag::Process, scope: NodeId::PROCESS, depth: 0 });

@@ -349,7 +349,7 @@ fn what_every_element_can_have() {
     assert_eq!(show(&x.outputs), r#"[Mapping { source: =, target: ["e"] }]"#);
     assert_eq!(
         show(&x.on_start),
-        r#"[Listener { job: JobSpec { job_type: ("t"), retries: ("3"), priority: None, headers: "{\"h\":\"v\"}", computed_headers: [] } }]"#
+        r#"[Listener { job: JobSpec { job_type: ("t"), retries: ("3"), priority: None, headers: "", computed_headers: [] } }]"#
     );
     assert_eq!(
         show(&x.on_end),

@@ -101,6 +101,13 @@ fn ids() {
          <manualTask/>",
         &["s: the id 's' is used twice", "P: this manualTask has no id"],
     );
+    check(
+        "<process isExecutable='true' id=' '>
+         startEvent s
+         </process>",
+        "startEvent t",
+        &["D: this process has no id"],
+    );
 }
 
 #[test]
@@ -228,6 +235,7 @@ fn flows() {
          </subProcess>",
         &[
             "s: a start event must not have incoming flows",
+            "s: this cycle has no wait state: 's' > 'a' > 's'",
             "s-a: a sequence flow must not leave or enter a sub-process",
             "a-s: a sequence flow must not leave or enter a sub-process",
             "e: an end event must not have outgoing flows",
@@ -422,12 +430,14 @@ fn user_tasks_and_extensions() {
          <userTask id='b'>{<zeebe:formDefinition/>}</userTask>
          <userTask id='c'>{<zeebe:taskSchedule dueDate='tomorrow'/><zeebe:priorityDefinition priority='101'/>}</userTask>
          <manualTask id='d'>{<zeebe:ioMapping><zeebe:input source='=)' target='a'/>
-         <zeebe:input target='b'/><zeebe:output source='=1' target='a..b'/></zeebe:ioMapping>}</manualTask>
+         <zeebe:input target='b'/><zeebe:input source='=1' target='1x'/><zeebe:output source='=1' target='a..b'/>
+         <zeebe:output source='abc' target='b'/></zeebe:ioMapping>}</manualTask>
          <manualTask id='e'>{<zeebe:executionListeners><zeebe:executionListener eventType='cancel' type='t'/>
          <zeebe:executionListener eventType='start'/></zeebe:executionListeners>}</manualTask>
          <manualTask id='f'><multiInstanceLoopCharacteristics/></manualTask>
          <manualTask id='g'><multiInstanceLoopCharacteristics>{<zeebe:loopCharacteristics inputCollection='a' outputElement='=b'/>}
          <completionCondition>c</completionCondition></multiInstanceLoopCharacteristics></manualTask>
+         <parallelGateway id='i'><multiInstanceLoopCharacteristics/></parallelGateway>
          <manualTask id='h'><multiInstanceLoopCharacteristics>{<zeebe:loopCharacteristics/>}</multiInstanceLoopCharacteristics></manualTask>",
         &[
             "a: formDefinition names two forms: formId and another",
@@ -436,13 +446,16 @@ fn user_tasks_and_extensions() {
             "c: priority '101' is not a number between 0 and 100",
             "d: source '=)' is not FEEL",
             "d: input needs the attribute source",
+            "d: target '1x' must be a name or a path like a.b",
             "d: target 'a..b' must be a name or a path like a.b",
+            "d: source 'abc' must be an expression: begin it with =",
             "e: the listener's eventType 'cancel' is not supported",
             "e: executionListener needs the attribute type",
             "f: a multi-instance needs zeebe:loopCharacteristics",
             "g: inputCollection 'a' must be an expression: begin it with =",
             "g: outputCollection and outputElement must both be given, or neither",
             "g: completionCondition 'c' must be an expression: begin it with =",
+            "i: only an activity can be multi-instance",
             "h: loopCharacteristics needs the attribute inputCollection",
         ],
     );
@@ -594,6 +607,15 @@ fn cycles_without_a_wait_state() {
             "i: this cycle has no wait state: 'i' > 'h' > 'i'",
         ],
     );
+    let call = "<callActivity id='c'>{<zeebe:calledElement processId='P'/>}</callActivity>";
+    check(
+        "",
+        &format!(
+            "startEvent s\ns -> g\nexclusiveGateway g\ng -> c if =x\ng -> e if =y\n{call}\nendEvent e"
+        ),
+        &["s: this cycle has no wait state: 's' > 'g' > 'c' > 's'"],
+    );
+    check_warnings("", &format!("startEvent s\ns -> a\nservice a\na -> c\n{call}\nc -> a"), &[]);
     check_warnings(
         "",
         "startEvent s
