@@ -174,7 +174,7 @@ fn one_task() {
     let mut check = Check::new();
     check.deploy(&[process!("one-task.bpmn")]).expect("it is sound");
     let instance = check.start("one-task", r#"{"a":1}"#);
-    let seen = check.do_one("scenario-task", r#"{"b":2}"#);
+    let seen = check.do_one("one-task", r#"{"b":2}"#);
     assert_eq!(seen, r#"{"a":1}"#);
     check.assert_completed(instance, r#"{"a":1,"b":2}"#);
     assert_eq!(check.engine.state().flow().live_elements(), 0);
