@@ -13,7 +13,7 @@ use windlass_partition::request::{
 };
 use windlass_partition::{Handle, Options, Partition};
 use windlass_record::command::{
-    Command, CompleteJob, CreateJob, JobOptions, Lease, PauseQueue, QueueName,
+    Command, CompleteJob, CreateJob, Due, JobOptions, Lease, PauseQueue, QueueName,
 };
 use windlass_record::id::JobKey;
 use windlass_record::rejection::Rejection;
@@ -111,7 +111,7 @@ fn create_with(group: &str, options: Option<Box<JobOptions>>) -> Command {
         group: group.into(),
         priority: 0,
         retries: 3,
-        due_ms: None,
+        due: Due::Now,
         payload: Arc::from(*b"{}"),
         options,
     })

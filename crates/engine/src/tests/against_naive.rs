@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use windlass_record::command::{
-    ActivateJobs, Command, CreateJob, FailJob, JobOptions, ReleaseJob, ReturnJob, UpdateJob,
+    ActivateJobs, Command, CreateJob, Due, FailJob, JobOptions, ReleaseJob, ReturnJob, UpdateJob,
 };
 use windlass_record::id::{JobKey, QueueId, Token};
 use windlass_record::policy::{
@@ -158,7 +158,7 @@ impl Pair {
         };
         let key = self.check.create(CreateJob {
             priority,
-            due_ms,
+            due: due_ms.map_or(Due::Now, Due::At),
             options: Some(Box::new(options)),
             ..job(QUEUES[queue], GROUPS[group], priority)
         });
