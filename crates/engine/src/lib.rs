@@ -135,10 +135,13 @@ impl Engine {
     ) -> Result<Answer, Rejection> {
         let mut step = Step { state: &mut self.state, bounds: &self.bounds, context, sink };
         let answer = verb::decide(&mut step, command)?;
-        // Most flows are at rest again after a few steps, which then stand in the same frame.
-        for _ in 0..FOLLOW_UPS_MAX {
-            if !windlass_flow::kernel::step(&mut step) {
-                break;
+        // Most flows are at rest again after a few steps, which then stand in the same frame. Not
+        // behind an activation: they might end a job that was just handed out.
+        if !matches!(command, Command::ActivateJobs(_)) {
+            for _ in 0..FOLLOW_UPS_MAX {
+                if !windlass_flow::kernel::step(&mut step) {
+                    break;
+                }
             }
         }
         Ok(answer)

@@ -27,13 +27,13 @@ pub(crate) mod timer;
 pub(crate) mod variables;
 pub(crate) mod waits;
 
-pub use job::{JobError, job_completed, job_failed, job_threw};
+pub use job::{JobError, is_listener, job_completed, job_failed, job_threw};
 pub use timer::fire;
 pub use variables::{join, split};
 
 use windlass_record::flow::{ElementEntered, FlowEvent, FlowIncidentKind, Key};
 
-use crate::graph::{NodeId, Text};
+use crate::graph::{Kind, NodeId, Text, Trigger};
 use crate::state::element::Phase;
 use crate::state::{FlowState, Todo};
 
@@ -166,7 +166,10 @@ pub(crate) fn enter_event<P: Port>(
     variables: &[(Text, Text)],
 ) {
     let graph = port.state().live(scope).graph.clone();
-    if graph.node(node).outputs.is_empty() {
+    // What comes with an error stays with the event that catches it, as in Zeebe.
+    let stays = matches!(graph.node(node).kind, Kind::Boundary(_))
+        && matches!(graph.trigger(node), Some(Trigger::Error(_)));
+    if graph.node(node).outputs.is_empty() && !stays {
         variables::merge(port, scope, variables);
         enter_node(port, scope, node, Some(node));
         return;

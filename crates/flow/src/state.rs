@@ -119,6 +119,11 @@ impl FlowState {
         self.jobs.get(&job).copied()
     }
 
+    /// The jobs that element instances wait for, in no particular order.
+    pub fn attached_jobs(&self) -> impl Iterator<Item = Key> {
+        self.jobs.keys().copied()
+    }
+
     /// A definition.
     pub fn definition(&self, key: Key) -> Option<&Definition> {
         self.definitions.get(&key)
@@ -144,6 +149,16 @@ impl FlowState {
         // The map is small and looked at once per start; a name that borrows would need a wrapper.
         let name: DefinitionName = (tenant.into(), kind, id.into());
         self.versions.get(&name).map_or(&[], Vec::as_slice)
+    }
+
+    /// All live element instances, in no particular order.
+    pub fn elements(&self) -> impl Iterator<Item = (Key, &Element)> {
+        self.elements.iter().map(|(key, element)| (*key, element))
+    }
+
+    /// The names of messages and signals that somebody waits for, in order.
+    pub fn topic_names(&self) -> impl Iterator<Item = &str> {
+        self.topics.keys().map(|(_, (_, name, _))| &**name)
     }
 
     /// The incident with this key.

@@ -562,8 +562,7 @@ impl Core {
     fn serve(&mut self) {
         self.waiters.meet_new_queues(self.engine.state());
         while let Some(queue) = self.served.pop() {
-            while self.engine.state().eligible_jobs(queue) > 0 {
-                let Some((id, in_line)) = self.waiters.first(queue) else { break };
+            while let Some((id, in_line)) = self.waiters.first(self.engine.state(), queue) {
                 if !self.serve_one(queue, id, in_line) {
                     break;
                 }
@@ -574,7 +573,7 @@ impl Core {
     /// Hands jobs to one who waits on a queue. False if there were none after all.
     fn serve_one(&mut self, queue: QueueId, id: WaiterId, in_line: usize) -> bool {
         let Some(waiter) = self.waiters.get(id) else { return false };
-        let eligible = self.engine.state().eligible_jobs(queue);
+        let eligible = self.engine.state().eligible_jobs(queue, waiter.wanted.with_token);
         let share = eligible.div_ceil(u32::try_from(in_line.max(1)).unwrap_or(u32::MAX));
         let is_stream = matches!(waiter.kind, Kind::Stream { .. });
         let turn_max = if is_stream { share.clamp(1, JOBS_PER_TURN_MAX) } else { u32::MAX };

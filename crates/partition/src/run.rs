@@ -620,6 +620,8 @@ impl Run {
         self.checkpoint.lsn = written.lsn;
         self.checkpoint.lag_bytes = self.checkpoint.bytes_since;
         self.core.payloads.saved_through(written.number);
+        // Who hears of it may create at once, in this very round.
+        self.refuse_or_not();
         for caller in self.callers_frozen.drain(..) {
             // It may have given up.
             let _ = caller.send(written.lsn);

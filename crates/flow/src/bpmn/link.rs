@@ -1,7 +1,7 @@
 //! Ties the nodes of a process together: flows, boundaries, starts, compensation.
 
 use super::extension;
-use super::outline::{Outline, Tag};
+use super::outline::{Item, Outline, Tag};
 use super::report::{Report, quote};
 use super::xml::{self, Element};
 use crate::graph::{Flow, FlowId, Graph, Kind, Node, NodeId, Trigger};
@@ -60,7 +60,9 @@ fn condition(element: Element<'_>, report: &mut Report) -> Option<crate::feel::E
 }
 
 fn defaults(outline: &Outline<'_>, graph: &mut Graph, report: &mut Report) {
-    for (id, item) in outline.numbered() {
+    // Elsewhere there are no conditions, and a default flow means nothing.
+    let choosing = |item: &Item<'_>| matches!(item.tag, Tag::Exclusive | Tag::Inclusive);
+    for (id, item) in outline.numbered().filter(|(_, item)| choosing(item)) {
         let Some(name) = xml::attribute(item.xml, "default") else { continue };
         let found = graph
             .get(id)
@@ -114,8 +116,9 @@ fn compensation(outline: &Outline<'_>, graph: &mut Graph, report: &mut Report) {
         let name = xml::attribute(item.xml, "id").unwrap_or_default();
         let mut handlers = outline
             .associations
-            .iter()
-            .filter(|association| xml::attribute(**association, "sourceRef") == Some(name))
+            .get(name)
+            .into_iter()
+            .flatten()
             .filter_map(|association| outline.find(*association, "targetRef"));
         let handler = handlers.next();
         let one = handler.filter(|_| handlers.next().is_none());

@@ -96,6 +96,12 @@ pub(crate) fn instance_completed<P: Port>(port: &mut P, key: Key) {
     }
     let graph = caller.graph.clone();
     let node = graph.node(caller.node);
+    let mut left = left;
+    if let (Some(repeat), true) = (&node.repeat, caller.loop_counter > 0) {
+        // The child got copies of the loop's own variables; those of its siblings are not its.
+        let own = [&*repeat.input_element, &*repeat.output_collection, "loopCounter"];
+        left.retain(|(name, _)| !own.contains(&&**name));
+    }
     if let Kind::Call(call) = &node.kind
         && (call.child_variables || !node.outputs.is_empty())
     {

@@ -1,4 +1,5 @@
-//! Gateways: which of the flows behind an element are taken.
+//! Gateways: which of the flows behind an element are taken, in which order: the last one of the
+//! document first, as Zeebe does. A model notices only where several conditions hold.
 
 use windlass_record::flow::{FlowIncidentKind, Key};
 
@@ -15,7 +16,7 @@ pub(crate) fn chosen<P: Port>(port: &P, key: Key, node: &Node) -> Result<Vec<Flo
         Kind::Inclusive if node.outgoing.len() > 1 || has_condition(port, key, node) => {
             inclusive(port, key, node)
         }
-        _ => Ok(node.outgoing.clone()),
+        _ => Ok(node.outgoing.iter().rev().copied().collect()),
     }
 }
 
@@ -25,7 +26,7 @@ fn has_condition<P: Port>(port: &P, key: Key, node: &Node) -> bool {
 }
 
 fn exclusive<P: Port>(port: &P, key: Key, node: &Node) -> Result<Vec<FlowId>, Stuck> {
-    for flow in &node.outgoing {
+    for flow in node.outgoing.iter().rev() {
         if Some(*flow) != node.default_flow && holds(port, key, *flow)? {
             return Ok(vec![*flow]);
         }
@@ -35,7 +36,7 @@ fn exclusive<P: Port>(port: &P, key: Key, node: &Node) -> Result<Vec<FlowId>, St
 
 fn inclusive<P: Port>(port: &P, key: Key, node: &Node) -> Result<Vec<FlowId>, Stuck> {
     let mut taken = Vec::new();
-    for flow in &node.outgoing {
+    for flow in node.outgoing.iter().rev() {
         if Some(*flow) != node.default_flow && holds(port, key, *flow)? {
             taken.push(*flow);
         }

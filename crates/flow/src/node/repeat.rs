@@ -29,9 +29,13 @@ pub(crate) fn begin<P: Port>(port: &mut P, key: Key) -> Result<(), Stuck> {
         return Err(Stuck::new(FlowIncidentKind::ExtractValue, message));
     };
     let items: Vec<_> = list.iter().map(|item| item.to_json().into()).collect();
+    let results = results_json(std::iter::repeat_n("", items.len()));
     let waits = waits::prepare(port, key, &node.boundaries)?;
     port.emit(&FlowEvent::ElementActivated { key });
     waits::open(port, key, waits);
+    if !repeat.output_collection.is_empty() {
+        variables::set(port, key, &[(repeat.output_collection.clone(), results.into())]);
+    }
     port.emit(&FlowEvent::LoopStarted { element: key, items: items.into() });
     Ok(())
 }
@@ -94,6 +98,12 @@ fn enter_instance<P: Port>(port: &mut P, scope: Key, repeat: &Repeat, index: u32
     let mut own = vec![(Text::from("loopCounter"), Text::from(loop_counter.to_string()))];
     if !repeat.input_element.is_empty() {
         own.push((repeat.input_element.clone(), item));
+    }
+    // A result that is a plain variable is the instance's own, so that it does not leak.
+    if let Some(name) = repeat.output_element.as_ref().and_then(|output| output.as_variable())
+        && own.iter().all(|(other, _)| **other != *name)
+    {
+        own.push((name.into(), "null".into()));
     }
     variables::set(port, key, &own);
 }
@@ -159,13 +169,19 @@ pub(crate) fn publish<P: Port>(port: &mut P, key: Key) {
     if repeat.output_collection.is_empty() {
         return;
     }
+    let list = results_json(looped.results.iter().map(|result| &**result));
+    variables::merge(port, scope, &[(repeat.output_collection.clone(), list.into())]);
+}
+
+/// The results as a JSON list; what is not there is null.
+fn results_json<'a>(results: impl Iterator<Item = &'a str>) -> String {
     let mut list = String::from("[");
-    for result in &looped.results {
+    for result in results {
         if list.len() > 1 {
             list.push(',');
         }
         list.push_str(if result.is_empty() { "null" } else { result });
     }
     list.push(']');
-    variables::merge(port, scope, &[(repeat.output_collection.clone(), list.into())]);
+    list
 }

@@ -33,9 +33,12 @@ pub(super) fn activate<P: Port>(port: &mut P, key: Key, task: &UserTask) -> Resu
     let form = match &task.form_id {
         Some(template) => {
             let id = expression::text(port, template, key, "form")?;
-            let tenant = port.state().tenant_of(key);
-            port.state().latest(&tenant, DefinitionKind::Form, &id).ok_or_else(|| {
-                let message = format!("no form has the id '{id}'");
+            let found =
+                super::call::bound(port, key, DefinitionKind::Form, &id, &task.form_binding);
+            found.ok_or_else(|| {
+                let message = format!(
+                    "Expected to find a form with id '{id}', but no form with this id is found"
+                );
                 Stuck::new(FlowIncidentKind::FormNotFound, message)
             })?
         }
