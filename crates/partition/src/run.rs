@@ -31,6 +31,7 @@ use crate::handle::{Handle, Load, weight};
 use crate::options::Options;
 use crate::recover::{OpenError, recover};
 use crate::request::{Query, QueryAnswer, Request};
+use crate::tally::Tally;
 
 /// Requests of the usual lane taken in one round.
 const USUAL_PER_ROUND_MAX: usize = 256;
@@ -161,7 +162,9 @@ impl Partition {
         let handle = Handle { first: first.clone(), usual, load: load.clone() };
 
         let mut threads = Vec::new();
-        let beside = start_beside(&log, &checkpoint, (first, control.clone()), &mut threads)?;
+        let world =
+            World { log: log.clone(), checkpoint: checkpoint.clone(), clock: clock.clone() };
+        let beside = start_beside(&world, (first, control.clone()), &mut threads)?;
         let now_ms = recovered.last_ms;
         let mut run = Run {
             core: recovered.core,
@@ -179,8 +182,11 @@ impl Partition {
             recycled: None,
             position: recovered.position,
             durable_lsn: recovered.durable_lsn,
-            checkpoint: CheckpointState::new(recovered.checkpoint_lsn),
+            checkpoint: CheckpointState::new(recovered.checkpoint_lsn, recovered.checkpoint_ms),
             last_sync_ms: 0,
+            commands: 0,
+            batch_commands: Tally::default(),
+            appends_us: Tally::default(),
             callers: Vec::new(),
             callers_frozen: Vec::new(),
             options,
@@ -249,6 +255,13 @@ impl Partition {
     }
 }
 
+/// What the threads work with.
+struct World {
+    log: Arc<dyn Log>,
+    checkpoint: Arc<dyn Checkpoint>,
+    clock: Arc<dyn ClockSource>,
+}
+
 /// How the loop talks to the threads beside it.
 struct Beside {
     work: Sender<Work>,
@@ -258,8 +271,7 @@ struct Beside {
 
 /// Starts the threads beside the loop.
 fn start_beside(
-    log: &Arc<dyn Log>,
-    checkpoint: &Arc<dyn Checkpoint>,
+    World { log, checkpoint, clock }: &World,
     (returns, control): (Sender<Request>, Sender<Control>),
     threads: &mut Vec<JoinHandle<()>>,
 ) -> Result<Beside, OpenError> {
@@ -270,6 +282,7 @@ fn start_beside(
     let (written_out, written) = unbounded();
     let commit = Commit {
         log: log.clone(),
+        clock: clock.clone(),
         work: work_in,
         done: done_out,
         deliverer: Deliverer { to_load: Some(to_load), returns: returns.clone() },
@@ -315,6 +328,10 @@ struct Run {
     durable_lsn: u64,
     checkpoint: CheckpointState,
     last_sync_ms: u64,
+    /// Commands since the last hand-over.
+    commands: u64,
+    batch_commands: Tally,
+    appends_us: Tally,
     /// Who asked since the newest freeze: what they saw may only be in the next checkpoint.
     callers: Vec<Sender<u64>>,
     /// Who asked before it, and waits for the checkpoint under way.
@@ -327,6 +344,8 @@ struct CheckpointState {
     number: u32,
     /// Of the newest durable one.
     lsn: u64,
+    time_ms: u64,
+    took_ms: u64,
     /// Log bytes appended since the newest freeze.
     bytes_since: u64,
     /// Log bytes appended since the freeze of the newest durable one.
@@ -348,10 +367,12 @@ enum Stage {
 }
 
 impl CheckpointState {
-    fn new(lsn: u64) -> CheckpointState {
+    fn new(lsn: u64, time_ms: u64) -> CheckpointState {
         CheckpointState {
             number: 0,
             lsn,
+            time_ms,
+            took_ms: 0,
             bytes_since: 0,
             lag_bytes: 0,
             last_us: 0,
@@ -477,6 +498,9 @@ impl Run {
     }
 
     fn request(&mut self, request: Request) {
+        if let Request::Commands(commands) = &request {
+            self.commands += u64::try_from(commands.items.len()).unwrap_or(u64::MAX);
+        }
         let asks_status = matches!(request, Request::Query(Query::Status, _));
         let reply = match request {
             Request::Query(_, reply) if asks_status => reply,
@@ -493,6 +517,10 @@ impl Run {
             durable_lsn: self.durable_lsn,
             checkpoint_lsn: self.checkpoint.lsn,
             last_sync_ms: self.last_sync_ms,
+            checkpoint_ms: self.checkpoint.time_ms,
+            checkpoint_took_ms: self.checkpoint.took_ms,
+            appends_us: self.appends_us,
+            batch_commands: self.batch_commands,
         });
         // Says what is durable, so it need not wait for more to be.
         reply(Ok(QueryAnswer::Status(Box::new(status))));
@@ -505,8 +533,10 @@ impl Run {
         }
         let round = self.core.take(self.recycled.take());
         self.in_flight = round.batch.is_some();
+        let commands = std::mem::take(&mut self.commands);
         if let Some(batch) = &round.batch {
             let bytes = u64::try_from(batch.len_bytes()).unwrap_or(u64::MAX);
+            self.batch_commands.add(commands);
             self.checkpoint.bytes_since += bytes;
             self.checkpoint.lag_bytes += bytes;
         }
@@ -517,6 +547,7 @@ impl Run {
     fn batch_done(&mut self, done: Done) -> Option<StopReason> {
         self.in_flight = false;
         self.recycled = Some(done.batch);
+        self.appends_us.add(done.took_us);
         match done.result {
             Ok(position) => {
                 self.position = position;
@@ -617,6 +648,9 @@ impl Run {
     fn checkpoint_written(&mut self, written: &Written) {
         self.checkpoint.stage = Stage::Idle;
         self.checkpoint.lsn = written.lsn;
+        self.checkpoint.time_ms = written.time_ms;
+        let took_us = self.source.read().monotonic_us.saturating_sub(self.checkpoint.last_us);
+        self.checkpoint.took_ms = took_us.div_ceil(1_000).max(1);
         self.checkpoint.lag_bytes = self.checkpoint.bytes_since;
         self.core.payloads.saved_through(written.number);
         // Who hears of it may create at once, in this very round.

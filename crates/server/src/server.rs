@@ -84,7 +84,10 @@ pub async fn start(config: Config) -> Result<ServerHandle, ServeError> {
     let (close, closing) = watch::channel(false);
     let router = pages::router(gateway.clone()).merge(windlass_api_native::router(&gateway));
     let router = router.merge(crate::backup::router(partition.checkpoints()));
-    let router = router.fallback(pages::not_found);
+    let mut router = router.fallback(pages::not_found);
+    if config.sends_traces() {
+        router = router.layer(axum::middleware::from_fn(crate::trace::span_of_request));
+    }
     let listening = tokio::spawn(listen::run(
         listener,
         router,

@@ -38,10 +38,34 @@ async fn health_and_metrics() {
         "windlass_jobs_finished_total{tenant=\"default\",queue=\"q\",end=\"completed\"} 1",
         "windlass_waiters 0",
         "windlass_answer_seconds_count 4",
+        "windlass_log_batch_commands_sum 3.0",
         "# EOF",
     ] {
         assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
     }
+}
+
+#[tokio::test]
+async fn metrics_tell_of_syncs_and_checkpoints() {
+    let bench = Bench::with(|config| config.checkpoint_seconds = 0).await;
+    let mut grpc = bench.grpc().await;
+    create(&mut grpc, job("q")).await;
+    let value = |text: &str, name: &str| -> Option<f64> {
+        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
+    };
+    let text = timeout(PATIENCE, async {
+        loop {
+            let text = bench.http("GET", "/metrics", "").await.text();
+            if value(&text, "windlass_checkpoint_duration_milliseconds").is_some() {
+                return text;
+            }
+        }
+    })
+    .await
+    .unwrap();
+    assert!(value(&text, "windlass_checkpoint_age_milliseconds").unwrap() < 60_000.0);
+    assert!(value(&text, "windlass_log_append_seconds_count").unwrap() >= 1.0);
+    assert!(value(&text, "windlass_log_append_seconds_sum").unwrap() > 0.0);
 }
 
 #[tokio::test]
