@@ -42,6 +42,8 @@ pub(crate) enum Work {
 /// What the loader has to do, in order.
 pub(crate) enum Errand {
     Delivery(Delivery),
+    /// A round that does not wait for the log, see [`Durability`](crate::Durability).
+    Round(Vec<Delivery>),
     Checkpoint(Box<Order>),
 }
 
@@ -176,26 +178,34 @@ pub(crate) struct Loader {
 impl Loader {
     pub(crate) fn run(self) {
         while let Ok(errand) = self.input.recv() {
-            let mut delivery = match errand {
-                Errand::Delivery(delivery) => delivery,
+            let deliveries = match errand {
+                Errand::Delivery(delivery) => vec![delivery],
+                Errand::Round(deliveries) => deliveries,
                 Errand::Checkpoint(order) => {
                     // The writer ends after the loader.
                     let _ = self.orders.send(*order);
                     continue;
                 }
             };
-            match self.fill(&mut delivery) {
-                Ok(()) => self.deliverer.deliver(delivery),
-                Err(lost) => {
-                    delivery.refuse();
-                    // The loop may have ended.
-                    let _ = self.control.send(Control::Fail(StopReason::Payload(lost)));
-                }
+            deliveries.into_iter().for_each(|delivery| self.deliver(delivery));
+        }
+    }
+
+    fn deliver(&self, mut delivery: Delivery) {
+        match self.fill(&mut delivery) {
+            Ok(()) => self.deliverer.deliver(delivery),
+            Err(lost) => {
+                delivery.refuse();
+                // The loop may have ended.
+                let _ = self.control.send(Control::Fail(StopReason::Payload(lost)));
             }
         }
     }
 
     fn fill(&self, delivery: &mut Delivery) -> Result<(), PayloadLost> {
+        if delivery.missing.is_empty() {
+            return Ok(());
+        }
         let mut missing = std::mem::take(&mut delivery.missing);
         missing.sort_by(|a, b| a.key.cmp(&b.key));
         let keys: Vec<&[u8]> = missing.iter().map(|missing| &*missing.key).collect();

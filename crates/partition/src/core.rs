@@ -292,6 +292,11 @@ impl Core {
         }
     }
 
+    /// What may leave before the round is durable, where that is allowed.
+    pub(crate) fn take_deliveries(&mut self) -> Vec<Delivery> {
+        std::mem::take(&mut self.deliveries)
+    }
+
     /// Closes the round.
     pub fn take(&mut self, recycled: Option<Batch>) -> Round {
         let deliveries = std::mem::take(&mut self.deliveries);

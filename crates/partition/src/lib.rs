@@ -2,7 +2,7 @@
 //!
 //! A partition is one thread that drains commands, decides each against memory, and hands batches
 //! of records to a commit thread; while that makes batch k durable, the loop works on batch k+1.
-//! An answer leaves only when everything it saw is durable.
+//! An answer leaves only when everything it saw is durable, unless [`Durability`] says otherwise.
 //!
 //! Reading order: [`request`] is what goes in and out; [`core`](mod@core) turns requests into
 //! records and answers without any thread or clock; `run` is the loop around it with its commit
@@ -29,6 +29,6 @@ pub mod waiters;
 mod why;
 
 pub use handle::{Handle, Overloaded};
-pub use options::{DURABILITY, Options};
+pub use options::{Durability, Options};
 pub use recover::OpenError;
 pub use run::{Checkpoints, Partition, PayloadLost, Recovery, StopReason};

@@ -25,10 +25,10 @@ use windlass_record::rejection::Rejection;
 
 use crate::checkpoint::{Order, Written, write_checkpoints};
 use crate::clock::{ClockSource, EngineClock, SystemClock};
-use crate::commit::{Commit, Deliverer, Done, Loader, Work, refuse_request};
-use crate::core::{Core, Delivery};
+use crate::commit::{Commit, Deliverer, Done, Errand, Loader, Work, refuse_request};
+use crate::core::{Core, Delivery, Round};
 use crate::handle::{Handle, Load, weight};
-use crate::options::Options;
+use crate::options::{Durability, Options};
 use crate::recover::{OpenError, recover};
 use crate::request::{Query, QueryAnswer, Request};
 use crate::tally::Tally;
@@ -159,7 +159,8 @@ impl Partition {
             bytes_max: options.loop_bytes_max,
             ..Load::default()
         });
-        let handle = Handle { first: first.clone(), usual, load: load.clone() };
+        let durability = options.durability;
+        let handle = Handle { first: first.clone(), usual, load: load.clone(), durability };
 
         let mut threads = Vec::new();
         let world =
@@ -176,6 +177,11 @@ impl Partition {
             control: control_in,
             load,
             work: beside.work,
+            at_once: match durability {
+                Durability::Fsync => None,
+                Durability::Interval(_) => Some(beside.to_load),
+            },
+            handed_over_us: 0,
             done: beside.done,
             written: beside.written,
             in_flight: false,
@@ -265,6 +271,7 @@ struct World {
 /// How the loop talks to the threads beside it.
 struct Beside {
     work: Sender<Work>,
+    to_load: Sender<Errand>,
     done: Receiver<Done>,
     written: Receiver<windlass_checkpoint::Result<Written>>,
 }
@@ -285,7 +292,7 @@ fn start_beside(
         clock: clock.clone(),
         work: work_in,
         done: done_out,
-        deliverer: Deliverer { to_load: Some(to_load), returns: returns.clone() },
+        deliverer: Deliverer { to_load: Some(to_load.clone()), returns: returns.clone() },
     };
     let loader = Loader {
         store: checkpoint.clone(),
@@ -300,7 +307,7 @@ fn start_beside(
     threads.push(spawn("windlass-checkpoint", move || {
         write_checkpoints(&orders_in, &written_out, &*store, &*log);
     })?);
-    Ok(Beside { work, done, written })
+    Ok(Beside { work, to_load, done, written })
 }
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, OpenError> {
@@ -318,6 +325,10 @@ struct Run {
     control: Receiver<Control>,
     load: Arc<Load>,
     work: Sender<Work>,
+    /// Where deliveries go that do not wait for the log; `None` when all do.
+    at_once: Option<Sender<Errand>>,
+    /// When the commit thread got its newest batch.
+    handed_over_us: u64,
     done: Receiver<Done>,
     written: Receiver<windlass_checkpoint::Result<Written>>,
     /// The commit thread has a batch.
@@ -443,12 +454,35 @@ impl Run {
     fn until_due(&self) -> Duration {
         /// Longest sleep: clocks may jump, and a checkpoint may be due.
         const NAP_MAX: Duration = Duration::from_millis(500);
-        match self.core.next_due_ms() {
+        let due = match self.core.next_due_ms() {
             None => NAP_MAX,
             Some(due_ms) => {
                 Duration::from_millis(due_ms.saturating_sub(self.core.now_ms())).min(NAP_MAX)
             }
+        };
+        match self.until_hand_over() {
+            Some(sync) if !self.in_flight && self.core.has_round() => due.min(sync),
+            Some(_) | None => due,
         }
+    }
+
+    /// How long batches are still collected; `None` when they are not.
+    fn until_hand_over(&self) -> Option<Duration> {
+        match self.options.durability {
+            Durability::Fsync => None,
+            Durability::Interval(every) => {
+                let now_us = self.source.read().monotonic_us;
+                let elapsed = Duration::from_micros(now_us.saturating_sub(self.handed_over_us));
+                Some(every.saturating_sub(elapsed))
+            }
+        }
+    }
+
+    /// Whether the open batch must wait for more.
+    fn collects(&self) -> bool {
+        let full = self.core.batch_bytes() >= self.options.batch_bytes_max;
+        let wanted = matches!(self.checkpoint.stage, Stage::Waiting(_));
+        !full && !wanted && self.until_hand_over().is_some_and(|left| !left.is_zero())
     }
 
     fn happen(&mut self, happened: Happened) -> Option<StopReason> {
@@ -528,9 +562,17 @@ impl Run {
 
     /// Gives the commit thread what there is, if it has nothing to do.
     fn hand_over(&mut self) {
-        if !self.core.has_round() || self.in_flight {
+        if let Some(at_once) = &self.at_once {
+            let deliveries = self.core.take_deliveries();
+            if !deliveries.is_empty() {
+                // The loader ends after the loop.
+                let _ = at_once.send(Errand::Round(deliveries));
+            }
+        }
+        if !self.core.has_round() || self.in_flight || self.collects() {
             return;
         }
+        self.handed_over_us = self.source.read().monotonic_us;
         let round = self.core.take(self.recycled.take());
         self.in_flight = round.batch.is_some();
         let commands = std::mem::take(&mut self.commands);
@@ -664,8 +706,12 @@ impl Run {
     /// Tells everybody who waits that there is nothing more to come.
     fn end(&mut self) {
         let deliveries = self.core.abandon();
-        let left = self.core.take(None).deliveries;
+        let Round { batch, deliveries: left } = self.core.take(None);
         deliveries.into_iter().chain(left).for_each(Delivery::refuse);
+        if self.at_once.is_some() && batch.is_some() {
+            // It was acknowledged, so it should reach the disk if it still can.
+            let _ = self.work.send(Work::Round(Round { batch, deliveries: Vec::new() }));
+        }
         for request in self.first.try_iter().chain(self.usual.try_iter()) {
             refuse_request(request);
         }

@@ -16,7 +16,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use windlass_gateway::Gateway;
 use windlass_gateway::record::command::Command;
-use windlass_partition::{DURABILITY, Partition, Recovery, StopReason};
+use windlass_partition::{Durability, Partition, Recovery, StopReason};
 
 use crate::data::{self, Data};
 use crate::error::ServeError;
@@ -200,7 +200,7 @@ fn announce(config: &Config, address: SocketAddr, recovery: &Recovery, took_ms: 
     tracing::info!(
         version = windlass_api_native::VERSION,
         data_dir = %config.data_dir.display(),
-        durability = DURABILITY,
+        durability = %config.durability(),
         recovered_jobs = recovery.live_jobs,
         checkpoint_lsn = recovery.checkpoint_lsn,
         replayed_records = recovery.replayed,
@@ -209,6 +209,9 @@ fn announce(config: &Config, address: SocketAddr, recovery: &Recovery, took_ms: 
         listen = %address,
         "windlass is ready"
     );
+    if config.durability() != Durability::Fsync {
+        tracing::warn!("a crash loses acknowledged work: --durability interval is on");
+    }
     if !address.ip().is_loopback() {
         tracing::warn!(listen = %address, "everybody who reaches this address can do everything");
     }

@@ -19,6 +19,7 @@ use prometheus_client::registry::{Registry, Unit};
 use tokio::time::timeout;
 use windlass_gateway::request::{QueueView, StatusView};
 use windlass_gateway::{Gateway, GatewayError};
+use windlass_partition::Durability;
 use windlass_partition::tally::Tally;
 
 /// How long a partition may take to say that it is well.
@@ -70,7 +71,7 @@ async fn health(State(pages): State<Arc<Pages>>) -> Response {
         "status": health,
         "reason": reason,
         "version": windlass_api_native::VERSION,
-        "durability": pages.gateway.durability(),
+        "durability": pages.gateway.durability().to_string(),
         "lsn": status.lsn,
         "durable_lsn": status.durable_lsn,
         "live_jobs": status.live_jobs,
@@ -108,7 +109,12 @@ async fn page(pages: &Pages) -> Result<String, Error> {
     if let Ok((Ok(status), Ok(queues))) = timeout(HEALTH_WAIT_MAX, asked).await {
         let mut registry = Registry::with_prefix("windlass");
         let waiters = pages.gateway.waiters();
-        registry.register_collector(Box::new(Now { status, queues: shown(queues), waiters }));
+        registry.register_collector(Box::new(Now {
+            status,
+            durability: pages.gateway.durability(),
+            queues: shown(queues),
+            waiters,
+        }));
         encode_registry(&mut text, &registry)?;
     } else {
         text.write_str("# the partition does not answer\n")?;
@@ -121,6 +127,7 @@ async fn page(pages: &Pages) -> Result<String, Error> {
 #[derive(Debug)]
 struct Now {
     status: Box<StatusView>,
+    durability: Durability,
     queues: Vec<Row>,
     waiters: usize,
 }
@@ -192,6 +199,11 @@ impl Collector for Now {
         for (name, help, value) in gauges {
             gauge(&mut encoder, name, help, value)?;
         }
+        let help =
+            "1 for what an acknowledgement means: fsync before it, or at an interval after it";
+        let mut family = encoder.encode_descriptor("durability", help, None, MetricType::Gauge)?;
+        let mode = [("mode", self.durability.name())];
+        ConstGauge::new(1).encode(family.encode_family(&mode)?)?;
         if status.last_sync_ms > 0 {
             let age_ms = now_ms().saturating_sub(status.last_sync_ms);
             gauge(&mut encoder, "last_sync_age_milliseconds", "Since the last sync", age_ms)?;
