@@ -306,6 +306,11 @@ impl Core {
         [timer_ms, poll_ms, self.awaited.next_end_ms()].into_iter().flatten().min()
     }
 
+    /// What may leave before the round is durable, where that is allowed.
+    pub(crate) fn take_deliveries(&mut self) -> Vec<Delivery> {
+        std::mem::take(&mut self.deliveries)
+    }
+
     /// Closes the round.
     pub fn take(&mut self, recycled: Option<Batch>) -> Round {
         let deliveries = std::mem::take(&mut self.deliveries);

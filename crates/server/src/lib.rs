@@ -5,7 +5,8 @@
 //!
 //! Reading order: [`settings`] is the one table of settings and where their values come from;
 //! [`data`] is the layout of the data directory; [`server`](mod@server) starts and stops; [`listen`]
-//! is the port; [`watch`] is `/health` and `/metrics`; [`logging`] is what goes to standard error;
+//! is the port; [`watch`] is `/health` and `/metrics`; [`logging`] is what goes to standard error
+//! and to a collector of traces, `trace` the span of a request;
 //! [`error`] is everything that can go wrong.
 //!
 //! Absent on purpose: authentication (until its issue brings it, the server listens on loopback
@@ -18,6 +19,7 @@ pub mod listen;
 pub mod logging;
 pub mod server;
 pub mod settings;
+mod trace;
 pub mod watch;
 
 pub use error::{ConfigError, ServeError};

@@ -16,7 +16,7 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 use windlass_gateway::Gateway;
 use windlass_gateway::record::command::Command;
-use windlass_partition::{DURABILITY, Partition, Recovery, StopReason};
+use windlass_partition::{Durability, Partition, Recovery, StopReason};
 
 use crate::data::{self, Data};
 use crate::error::ServeError;
@@ -98,13 +98,19 @@ pub async fn start(config: Config) -> Result<ServerHandle, ServeError> {
     let (close, closing) = watch::channel(false);
     let router = pages::router(gateway.clone()).merge(windlass_api_native::router(&gateway));
     let router = router.merge(crate::backup::router(partition.checkpoints()));
-    let router = router.fallback(pages::not_found);
+    let mut router = router.fallback(pages::not_found);
+    if config.sends_traces() {
+        router = router.layer(axum::middleware::from_fn(crate::trace::span_of_request));
+    }
     let connections_max = config.connections_max;
     let main = Port { listener, router, connections_max, send_buffer_bytes_max: SEND_BUFFER_BYTES };
     let mut listening = JoinSet::new();
     listening.spawn(listen::run(main, closing.clone(), config.shutdown()));
     if let Some((listener, address)) = zeebe {
-        let router = windlass_api_zeebe::router(&gateway, address);
+        let mut router = windlass_api_zeebe::router(&gateway, address);
+        if config.sends_traces() {
+            router = router.layer(axum::middleware::from_fn(crate::trace::span_of_request));
+        }
         let send_buffer_bytes_max = ZEEBE_SEND_BUFFER_BYTES;
         let port = Port { listener, router, connections_max, send_buffer_bytes_max };
         listening.spawn(listen::run(port, closing, config.shutdown()));
@@ -241,7 +247,7 @@ fn announce(
     tracing::info!(
         version = windlass_api_native::VERSION,
         data_dir = %config.data_dir.display(),
-        durability = DURABILITY,
+        durability = %config.durability(),
         recovered_jobs = recovery.live_jobs,
         checkpoint_lsn = recovery.checkpoint_lsn,
         replayed_records = recovery.replayed,
@@ -251,6 +257,9 @@ fn announce(
         zeebe_listen = zeebe.map(tracing::field::display),
         "windlass is ready"
     );
+    if config.durability() != Durability::Fsync {
+        tracing::warn!("a crash loses acknowledged work: --durability interval is on");
+    }
     for address in [Some(address), zeebe].into_iter().flatten() {
         if !address.ip().is_loopback() {
             tracing::warn!(listen = %address, "everybody who reaches this address can do everything");
