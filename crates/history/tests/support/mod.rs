@@ -14,13 +14,13 @@ use windlass_record::flow::{
 use windlass_record::id::{JobKey, Payload, QueueId};
 use windlass_record::policy::QueueSettings;
 
-pub const LIFE: u64 = 77;
+pub(crate) const LIFE: u64 = 77;
 
 /// A history and the log that feeds it.
-pub struct Feed {
-    pub history: History,
-    pub records: Vec<Vec<u8>>,
-    pub given: usize,
+pub(crate) struct Feed {
+    pub(crate) history: History,
+    pub(crate) records: Vec<Vec<u8>>,
+    pub(crate) given: usize,
 }
 
 struct NoBytes;
@@ -35,16 +35,16 @@ impl Payloads for NoBytes {
     }
 }
 
-pub fn key(key: u64) -> Key {
+pub(crate) fn key(key: u64) -> Key {
     JobKey::from_raw(key)
 }
 
-pub fn flow(event: FlowEvent<'_>) -> Event<'_> {
+pub(crate) fn flow(event: FlowEvent<'_>) -> Event<'_> {
     Event::Flow(event)
 }
 
 impl Feed {
-    pub fn open(path: &Path, options: Options) -> Feed {
+    pub(crate) fn open(path: &Path, options: Options) -> Feed {
         let history = History::open(path, options).unwrap();
         let mut feed = Feed { history, records: Vec::new(), given: 0 };
         feed.begin();
@@ -52,7 +52,7 @@ impl Feed {
     }
 
     /// The history comes up again over the same file, as after a crash.
-    pub fn reopen(self, path: &Path, options: Options) -> Feed {
+    pub(crate) fn reopen(self, path: &Path, options: Options) -> Feed {
         drop(self.history);
         let history = History::open(path, options).unwrap();
         let mut feed = Feed { history, records: self.records, given: 0 };
@@ -66,7 +66,7 @@ impl Feed {
     }
 
     /// A record with these events, made at `now_ms`; durable, but not given yet.
-    pub fn write(&mut self, now_ms: u64, events: &[Event<'_>]) {
+    pub(crate) fn write(&mut self, now_ms: u64, events: &[Event<'_>]) {
         let mut bytes = vec![VERSION];
         Encoder::new(&mut bytes).u64(now_ms);
         for event in events {
@@ -76,7 +76,7 @@ impl Feed {
     }
 
     /// Gives the next records, this many at most.
-    pub fn give(&mut self, count: usize) {
+    pub(crate) fn give(&mut self, count: usize) {
         for _ in 0..count {
             let Some(record) = self.records.get(self.given) else { return };
             self.given += 1;
@@ -85,24 +85,24 @@ impl Feed {
     }
 
     /// Gives everything, and flushes.
-    pub fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         self.give(usize::MAX);
         let covered = self.history.flush(self.given as u64);
         assert_eq!(covered, self.given as u64);
     }
 
     /// The same in one.
-    pub fn record(&mut self, now_ms: u64, events: &[Event<'_>]) {
+    pub(crate) fn record(&mut self, now_ms: u64, events: &[Event<'_>]) {
         self.write(now_ms, events);
         self.flush();
     }
 }
 
-pub const DEFINITION: u64 = 10;
-pub const QUEUE: QueueId = QueueId(3);
+pub(crate) const DEFINITION: u64 = 10;
+pub(crate) const QUEUE: QueueId = QueueId(3);
 
 /// A process `order` with a start (1), a task `pay` (2) and an end (3).
-pub fn deployed() -> Vec<Event<'static>> {
+pub(crate) fn deployed() -> Vec<Event<'static>> {
     let node = |id: &'static str, name: &'static str, element_type: &'static str| NodeName {
         id: id.into(),
         name: name.into(),
@@ -143,7 +143,7 @@ pub fn deployed() -> Vec<Event<'static>> {
     ]
 }
 
-pub fn started(instance: u64, business_id: &'static str) -> Event<'static> {
+pub(crate) fn started(instance: u64, business_id: &'static str) -> Event<'static> {
     flow(FlowEvent::InstanceStarted(InstanceStarted {
         key: key(instance),
         definition: key(DEFINITION),
@@ -157,7 +157,7 @@ pub fn started(instance: u64, business_id: &'static str) -> Event<'static> {
     }))
 }
 
-pub fn entered(element: u64, scope: u64, node: u32) -> Event<'static> {
+pub(crate) fn entered(element: u64, scope: u64, node: u32) -> Event<'static> {
     flow(FlowEvent::ElementEntered(ElementEntered {
         key: key(element),
         scope: key(scope),
@@ -167,17 +167,17 @@ pub fn entered(element: u64, scope: u64, node: u32) -> Event<'static> {
     }))
 }
 
-pub fn completed(element: u64) -> Event<'static> {
+pub(crate) fn completed(element: u64) -> Event<'static> {
     flow(FlowEvent::ElementCompleted { key: key(element) })
 }
 
-pub fn set(scope: u64, variables: &[(&'static str, &'static str)]) -> Event<'static> {
+pub(crate) fn set(scope: u64, variables: &[(&'static str, &'static str)]) -> Event<'static> {
     let variables: Vec<_> =
         variables.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
     flow(FlowEvent::VariablesSet { scope: key(scope), variables: variables.into() })
 }
 
-pub fn created(job: u64) -> Event<'static> {
+pub(crate) fn created(job: u64) -> Event<'static> {
     Event::JobCreated(JobCreated {
         key: key(job),
         queue: QUEUE,
@@ -193,11 +193,11 @@ pub fn created(job: u64) -> Event<'static> {
     })
 }
 
-pub fn attached(element: u64, job: u64) -> Event<'static> {
+pub(crate) fn attached(element: u64, job: u64) -> Event<'static> {
     flow(FlowEvent::JobAttached { element: key(element), job: key(job), role: JobRole::Work })
 }
 
-pub fn activated(job: u64, deadline_ms: u64) -> Event<'static> {
+pub(crate) fn activated(job: u64, deadline_ms: u64) -> Event<'static> {
     Event::JobActivated(JobActivated {
         key: key(job),
         activation: 1,
@@ -209,13 +209,16 @@ pub fn activated(job: u64, deadline_ms: u64) -> Event<'static> {
     })
 }
 
-pub fn ended(job: u64, outcome: Outcome) -> Event<'static> {
+pub(crate) fn ended(job: u64, outcome: Outcome) -> Event<'static> {
     Event::JobEnded { key: key(job), outcome, result: Payload::EMPTY, message: "" }
 }
 
 /// An instance that begins and waits at its task: elements `instance + 1` and `+ 2`, job `+ 3`.
-pub fn waiting(feed: &mut Feed, now_ms: u64, instance: u64) {
-    feed.write(now_ms, &[started(instance, ""), set(instance, &[("amount", "17"), ("who", "\"bob\"")])]);
+pub(crate) fn waiting(feed: &mut Feed, now_ms: u64, instance: u64) {
+    feed.write(
+        now_ms,
+        &[started(instance, ""), set(instance, &[("amount", "17"), ("who", "\"bob\"")])],
+    );
     let mut events = vec![entered(instance + 1, instance, 1), completed(instance + 1)];
     events.extend([entered(instance + 2, instance, 2), created(instance + 3)]);
     events.push(attached(instance + 2, instance + 3));
@@ -223,7 +226,7 @@ pub fn waiting(feed: &mut Feed, now_ms: u64, instance: u64) {
 }
 
 /// And ends.
-pub fn done(feed: &mut Feed, now_ms: u64, instance: u64) {
+pub(crate) fn done(feed: &mut Feed, now_ms: u64, instance: u64) {
     feed.write(now_ms, &[activated(instance + 3, now_ms + 1_000)]);
     let mut events = vec![ended(instance + 3, Outcome::Completed), completed(instance + 2)];
     events.extend([set(instance, &[("paid", "true")]), entered(instance + 4, instance, 3)]);
