@@ -11,6 +11,7 @@ use windlass_log::{Batch, Log, LogError, Position};
 use crate::checkpoint::Order;
 use crate::clock::ClockSource;
 use crate::core::{Action, Delivery, Round};
+use crate::follow::Nudge;
 use crate::request::{QueryAnswer, Refused, Request};
 use crate::run::{Control, PayloadLost, StopReason};
 
@@ -64,6 +65,8 @@ pub(crate) struct Commit {
     pub(crate) work: Receiver<Work>,
     pub(crate) done: Sender<Done>,
     pub(crate) deliverer: Deliverer,
+    /// Wakes the follower, if there is one.
+    pub(crate) nudge: Option<Nudge>,
 }
 
 impl Commit {
@@ -123,6 +126,9 @@ impl Commit {
                 result => break (result, took_us),
             }
         };
+        if let (Some(nudge), Ok(_)) = (&self.nudge, &result) {
+            nudge.durable(batch.len_bytes());
+        }
         let failed = result.is_err();
         (Done { batch, last_lsn, took_us, result }, failed)
     }
