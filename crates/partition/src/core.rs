@@ -452,9 +452,7 @@ impl Core {
         while steps < STEPS_PER_ROUND_MAX {
             let mut did = 0;
             self.record(|engine, context, sink| {
-                while did < STEPS_PER_FRAME_MAX && engine.go_on(context, sink) {
-                    did += 1;
-                }
+                did = engine.go_on(context, STEPS_PER_FRAME_MAX, sink);
             });
             if did == 0 {
                 return false;
