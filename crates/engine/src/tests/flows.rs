@@ -406,3 +406,20 @@ impl Check {
         assert_eq!(self.path(instance), expected);
     }
 }
+
+/// The result of an instance of a loop stays with the instance and is what is collected.
+#[test]
+fn results_of_a_loop_are_collected_in_their_places() {
+    let mut check = Check::new();
+    check.deploy(&[process!("multi-parallel.bpmn")]).expect("it is sound");
+    let instance = check.start("multi-parallel", r#"{"items":["x","y","z"]}"#);
+    let jobs = check.work("multi-parallel", 3);
+    check.done(jobs[1], r#"{"result":"R1","extra":7}"#);
+    check.done(jobs[0], "{}");
+    check.done(jobs[2], r#"{"result":"R2"}"#);
+    check.do_one("multi-after", "{}");
+    check.assert_completed(
+        instance,
+        r#"{"extra":7,"items":["x","y","z"],"results":[null,"R1","R2"]}"#,
+    );
+}
