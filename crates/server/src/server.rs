@@ -98,6 +98,13 @@ pub async fn start(config: Config) -> Result<ServerHandle, ServeError> {
     let (close, closing) = watch::channel(false);
     let router = pages::router(gateway.clone()).merge(windlass_api_native::router(&gateway));
     let router = router.merge(crate::backup::router(partition.checkpoints()));
+    // Both halves of that face are switched off together.
+    let router = match zeebe_address {
+        Some(zeebe_address) => {
+            router.merge(windlass_api_zeebe::rest::router(&gateway, zeebe_address))
+        }
+        None => router,
+    };
     let router = router.fallback(pages::not_found);
     let connections_max = config.connections_max;
     let main = Port { listener, router, connections_max, send_buffer_bytes_max: SEND_BUFFER_BYTES };
