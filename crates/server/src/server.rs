@@ -103,6 +103,13 @@ pub async fn start(config: Config) -> Result<ServerHandle, ServeError> {
     let router = pages::router(gateway.clone(), partition.follow_lag())
         .merge(windlass_api_native::router(&gateway));
     let router = router.merge(crate::backup::router(partition.checkpoints()));
+    // Both halves of that face are switched off together.
+    let router = match zeebe_address {
+        Some(zeebe_address) => {
+            router.merge(windlass_api_zeebe::rest::router(&gateway, zeebe_address))
+        }
+        None => router,
+    };
     let mut router = router.fallback(pages::not_found);
     if config.sends_traces() {
         router = router.layer(axum::middleware::from_fn(crate::trace::span_of_request));
