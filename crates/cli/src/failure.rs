@@ -15,6 +15,8 @@ pub(crate) enum Exit {
     Unreachable = 3,
     NotFound = 4,
     Damaged = 5,
+    /// The server stopped by itself, see `ServeError::Stopped`.
+    Stopped = 6,
 }
 
 /// A command did not work.
@@ -34,6 +36,11 @@ impl Failure {
 
     pub(crate) fn damaged(message: impl Into<String>) -> Self {
         Self { exit: Exit::Damaged, ..Self::new(message) }
+    }
+
+    /// The engine ended by itself, with everything that caused it.
+    pub(crate) fn stopped(error: &dyn std::error::Error) -> Self {
+        Self { exit: Exit::Stopped, ..Self::caused(error) }
     }
 
     /// `what` completes "failed to …".
@@ -69,7 +76,9 @@ impl Failure {
                 "no server answers at {address}; start one with `windlass serve`, or name another \
                  with --server or WINDLASS_SERVER"
             )),
-            Exit::OutputClosed | Exit::Failed | Exit::NotFound | Exit::Damaged => self,
+            Exit::OutputClosed | Exit::Failed | Exit::NotFound | Exit::Damaged | Exit::Stopped => {
+                self
+            }
         }
     }
 

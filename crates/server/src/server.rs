@@ -6,6 +6,7 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
@@ -16,6 +17,7 @@ use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 use windlass_gateway::Gateway;
 use windlass_gateway::record::command::Command;
+use windlass_log::fs::{FileSystem, OsFileSystem};
 use windlass_partition::{Durability, Partition, Recovery, StopReason};
 
 use crate::data::{self, Data};
@@ -46,10 +48,15 @@ enum End {
 /// error. Prints one line with the address to standard output when it answers.
 pub async fn serve(config: Config) -> Result<(), ServeError> {
     let _logging = crate::logging::init(&config)?;
+    let server = start(config).await?;
+    println!("windlass listens on http://{}", server.address());
+    run(server).await
+}
+
+/// Runs a server that was started, as [`serve`] does.
+pub async fn run(mut server: ServerHandle) -> Result<(), ServeError> {
     let mut terminate = signal(SignalKind::terminate()).map_err(ServeError::Signals)?;
     let mut interrupt = signal(SignalKind::interrupt()).map_err(ServeError::Signals)?;
-    let mut server = start(config).await?;
-    println!("windlass listens on http://{}", server.address());
     let end = server.wait(&mut terminate, &mut interrupt).await;
     match end {
         End::Signal(name) => {
@@ -66,10 +73,15 @@ pub async fn serve(config: Config) -> Result<(), ServeError> {
 
 /// Starts a server. It answers when this returns.
 pub async fn start(config: Config) -> Result<ServerHandle, ServeError> {
+    start_on(config, Arc::new(OsFileSystem)).await
+}
+
+/// Starts a server with its log on this file system, for tests of disks that fail.
+pub async fn start_on(config: Config, fs: Arc<dyn FileSystem>) -> Result<ServerHandle, ServeError> {
     config.check()?;
     let began = Instant::now();
     let opening = config.clone();
-    let partition = spawn_blocking(move || open_partition(&opening))
+    let partition = spawn_blocking(move || open_partition(&opening, fs))
         .await
         .map_err(|_| ServeError::Vanished)??;
     let recovery = partition.recovery();
@@ -160,8 +172,8 @@ impl Drop for ServerHandle {
     }
 }
 
-fn open_partition(config: &Config) -> Result<Partition, ServeError> {
-    let Data { log, checkpoint } = data::open(&config.data_dir, config.log())?;
+fn open_partition(config: &Config, fs: Arc<dyn FileSystem>) -> Result<Partition, ServeError> {
+    let Data { log, checkpoint } = data::open(fs, &config.data_dir, config.log())?;
     Partition::open(config.partition(), log, checkpoint)
         .map_err(|source| ServeError::Recover { dir: config.data_dir.clone(), source })
 }
