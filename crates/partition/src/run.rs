@@ -13,11 +13,11 @@
 //! that was handed out before it has been read: it may delete or replace what they are read from.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded, never, select, unbounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, never, select, unbounded};
 use windlass_checkpoint::{Checkpoint, View};
 use windlass_log::{Batch, Log, LogError, Position};
 use windlass_record::bound::Bound;
@@ -47,6 +47,7 @@ pub struct Partition {
     checkpoint: Arc<dyn Checkpoint>,
     stopped: Receiver<StopReason>,
     threads: Vec<JoinHandle<()>>,
+    stop_wait_max: Duration,
     /// What the opening found.
     recovery: Recovery,
 }
@@ -159,7 +160,7 @@ impl Partition {
             bytes_max: options.loop_bytes_max,
             ..Load::default()
         });
-        let durability = options.durability;
+        let (durability, stop_wait_max) = (options.durability, options.stop_wait_max);
         let handle = Handle { first: first.clone(), usual, load: load.clone(), durability };
 
         let mut threads = Vec::new();
@@ -182,6 +183,7 @@ impl Partition {
                 Durability::Interval(_) => Some(beside.to_load),
             },
             handed_over_us: 0,
+            ended: beside.ended,
             done: beside.done,
             written: beside.written,
             in_flight: false,
@@ -204,7 +206,7 @@ impl Partition {
             // Nobody may be left to hear it.
             let _ = stopped_out.send(reason);
         })?);
-        Ok(Partition { handle, control, checkpoint, stopped, threads, recovery })
+        Ok(Partition { handle, control, checkpoint, stopped, threads, stop_wait_max, recovery })
     }
 
     /// The way in.
@@ -238,9 +240,18 @@ impl Partition {
     }
 
     /// Stops it: what was accepted is made durable and answered first, then a checkpoint is
-    /// written.
+    /// written, unless that takes longer than [`Options::stop_wait_max`].
     pub fn stop(mut self) {
-        self.checkpoint_now();
+        let (done, wait) = bounded(1);
+        let asked = self.control.send(Control::Checkpoint(done));
+        if asked.is_ok() && wait.recv_timeout(self.stop_wait_max) == Err(RecvTimeoutError::Timeout)
+        {
+            tracing::error!(
+                waited_ms = self.stop_wait_max.as_millis(),
+                "failed to write the last checkpoint in time, stopping without it: the log has \
+                 everything, and the next start reads more of it"
+            );
+        }
         // The loop may have stopped by itself.
         let _ = self.control.send(Control::Stop);
         self.join();
@@ -272,6 +283,7 @@ struct World {
 struct Beside {
     work: Sender<Work>,
     to_load: Sender<Errand>,
+    ended: Arc<AtomicBool>,
     done: Receiver<Done>,
     written: Receiver<windlass_checkpoint::Result<Written>>,
 }
@@ -282,6 +294,7 @@ fn start_beside(
     (returns, control): (Sender<Request>, Sender<Control>),
     threads: &mut Vec<JoinHandle<()>>,
 ) -> Result<Beside, OpenError> {
+    let ended = Arc::new(AtomicBool::new(false));
     let (work, work_in) = unbounded();
     let (done_out, done) = unbounded();
     let (to_load, to_load_in) = unbounded();
@@ -290,6 +303,7 @@ fn start_beside(
     let commit = Commit {
         log: log.clone(),
         clock: clock.clone(),
+        ended: ended.clone(),
         work: work_in,
         done: done_out,
         deliverer: Deliverer { to_load: Some(to_load.clone()), returns: returns.clone() },
@@ -307,7 +321,7 @@ fn start_beside(
     threads.push(spawn("windlass-checkpoint", move || {
         write_checkpoints(&orders_in, &written_out, &*store, &*log);
     })?);
-    Ok(Beside { work, to_load, done, written })
+    Ok(Beside { work, to_load, ended, done, written })
 }
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, OpenError> {
@@ -329,6 +343,8 @@ struct Run {
     at_once: Option<Sender<Errand>>,
     /// When the commit thread got its newest batch.
     handed_over_us: u64,
+    /// Tells the commit thread that the loop has ended.
+    ended: Arc<AtomicBool>,
     done: Receiver<Done>,
     written: Receiver<windlass_checkpoint::Result<Written>>,
     /// The commit thread has a batch.
@@ -705,6 +721,7 @@ impl Run {
 
     /// Tells everybody who waits that there is nothing more to come.
     fn end(&mut self) {
+        self.ended.store(true, Ordering::Release);
         let deliveries = self.core.abandon();
         let Round { batch, deliveries: left } = self.core.take(None);
         deliveries.into_iter().chain(left).for_each(Delivery::refuse);

@@ -257,6 +257,7 @@ impl Config {
             checkpoint_lag_bytes_max: mib(self.checkpoint_lag_mib_max),
             payload_bytes_max: mib(self.payload_memory_mib),
             finished_max: self.finished_max,
+            stop_wait_max: self.shutdown(),
             durability: self.durability(),
             ..Options::default()
         }
