@@ -47,6 +47,10 @@ pub enum Bound {
     LogSpace,
     /// How far checkpoints may lag behind the log before creates are refused.
     CheckpointLag,
+    /// Bytes that the record of one command may take in the log.
+    RecordBytes,
+    /// Bytes of commands that were handed in together.
+    BatchBytes,
 }
 
 impl fmt::Display for Bound {
@@ -73,6 +77,8 @@ impl fmt::Display for Bound {
             Bound::LoopBytes => "bytes waiting for the partition",
             Bound::LogSpace => "free space of the log",
             Bound::CheckpointLag => "checkpoint lag",
+            Bound::RecordBytes => "bytes of a record",
+            Bound::BatchBytes => "bytes of a batch",
         })
     }
 }

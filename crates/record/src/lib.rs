@@ -19,6 +19,7 @@ pub mod event;
 pub mod id;
 pub mod policy;
 pub mod rejection;
+mod size;
 
 pub use bound::{Bound, Bounds};
 pub use command::Command;
