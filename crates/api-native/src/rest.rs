@@ -23,11 +23,11 @@ use axum::extract::{DefaultBodyLimit, OriginalUri};
 use axum::http::{Method, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use serde_json::Value;
+use serde_json::{Value, json};
 use windlass_gateway::Gateway;
 
 use crate::limit::MESSAGE_BYTES_MAX;
-use operation::Operation;
+use operation::{At, Operation};
 use problem::Failure;
 
 /// Where everything stands.
@@ -56,7 +56,23 @@ fn operations() -> Vec<Operation> {
     operations.extend(work::operations());
     operations.extend(queues::operations());
     operations.extend(documents::operations());
+    operations.push(backup());
     operations
+}
+
+/// The server has the store, so it makes the stream; see `windlass_server::backup`.
+fn backup() -> Operation {
+    let at = At { method: Method::GET, path: "/backup", id: "getBackup", tag: "Server" };
+    let stream = json!({
+        "description": "The state of now as one checksummed stream, for `windlass restore`. One that \
+                        was cut short has no trailer, and `windlass restore --check` says so.",
+        "content": {
+            "application/octet-stream": { "schema": { "type": "string", "format": "binary" } },
+        },
+    });
+    Operation::of_the_server(at, "Back the state up while work goes on")
+        .other_answer(200, stream)
+        .problems(&[429])
 }
 
 /// The OpenAPI document.

@@ -52,8 +52,9 @@ fn every_operation_has_a_name_of_its_own_and_names_its_problems() {
         for operation in methods.as_object().unwrap().values() {
             let name = operation["operationId"].as_str().unwrap();
             assert!(names.insert(name.to_owned()), "{name} twice");
-            assert!(operation["responses"].get("400").is_some(), "{name}");
+            let mut statuses = operation["responses"].as_object().unwrap().keys();
+            assert!(statuses.any(|status| status.starts_with('4')), "{name}");
         }
     }
-    assert_eq!(names.len(), 26, "{names:?}");
+    assert_eq!(names.len(), 27, "{names:?}");
 }

@@ -13,7 +13,8 @@ Exit codes:
   2  the command line is wrong
   3  the server cannot be reached
   4  no such job, instance, incident or document
-  5  damaged data was found";
+  5  damaged data was found
+  6  the server stopped by itself: a write or sync failed, or a defect; start it again";
 
 /// A durable job engine in one binary.
 #[derive(Debug, Parser)]

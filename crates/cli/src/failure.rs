@@ -15,6 +15,8 @@ pub(crate) enum Exit {
     Unreachable = 3,
     NotFound = 4,
     Damaged = 5,
+    /// The server stopped by itself, see `ServeError::Stopped`.
+    Stopped = 6,
 }
 
 /// See [`Failure::unknown_call`].
@@ -55,6 +57,11 @@ impl Failure {
 
     pub(crate) fn is_unknown_call(&self) -> bool {
         self.code == UNKNOWN_CALL
+    }
+
+    /// The engine ended by itself, with everything that caused it.
+    pub(crate) fn stopped(error: &dyn std::error::Error) -> Self {
+        Self { exit: Exit::Stopped, ..Self::caused(error) }
     }
 
     /// `what` completes "failed to …".
@@ -98,7 +105,9 @@ impl Failure {
                 "no server answers at {address}; start one with `windlass serve`, or name another \
                  with --server or WINDLASS_SERVER"
             )),
-            Exit::OutputClosed | Exit::Failed | Exit::NotFound | Exit::Damaged => self,
+            Exit::OutputClosed | Exit::Failed | Exit::NotFound | Exit::Damaged | Exit::Stopped => {
+                self
+            }
         }
     }
 

@@ -15,7 +15,7 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::io("start the runtime", error))?;
     let ended = runtime.block_on(windlass_server::serve(config));
     ended.map_err(|error: ServeError| {
-        let failure = Failure::caused(&error);
+        let failure = failure_of(&error);
         match address_in_use(&error) {
             Some(listen) if listen == main => failure.hint(format!(
                 "something listens on {listen} already: `windlass status --server http://{listen}` \
@@ -34,4 +34,46 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
 fn address_in_use(error: &ServeError) -> Option<SocketAddr> {
     let ServeError::Listen { listen, source } = error else { return None };
     (source.kind() == std::io::ErrorKind::AddrInUse).then_some(*listen)
+}
+
+/// A server that ended by itself has an exit code of its own, for whoever starts it again.
+fn failure_of(error: &ServeError) -> Failure {
+    match error {
+        ServeError::Stopped(_) | ServeError::Vanished => Failure::stopped(error),
+        ServeError::Config(_)
+        | ServeError::CreateDir { .. }
+        | ServeError::LogMissing { .. }
+        | ServeError::Log { .. }
+        | ServeError::Checkpoint { .. }
+        | ServeError::Recover { .. }
+        | ServeError::Listen { .. }
+        | ServeError::ReadyFile { .. }
+        | ServeError::Signals(_)
+        | ServeError::Seed { .. }
+        | ServeError::Traces { .. } => Failure::caused(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::process::ExitCode;
+
+    use windlass_log::LogError;
+    use windlass_server::StopReason;
+
+    use super::*;
+
+    /// A supervisor can tell a disk that failed from a command line that is wrong.
+    #[test]
+    fn a_failed_sync_has_an_exit_code_of_its_own() {
+        let io = io::Error::other("the disk is gone");
+        let failed = ServeError::Stopped(StopReason::Log(LogError::WriteFailed(io)));
+        let failure = failure_of(&failed);
+        let words = failure.to_string();
+        for part in ["the partition has stopped", "failed to write the log", "the disk is gone"] {
+            assert!(words.contains(part), "{part} is missing in: {words}");
+        }
+        assert_eq!(format!("{:?}", failure.report(false)), format!("{:?}", ExitCode::from(6)));
+    }
 }

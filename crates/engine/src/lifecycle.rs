@@ -121,11 +121,11 @@ pub fn transition(state: JobState, verb: Verb) -> Transition {
         (Scheduled | Backoff, Due) => To(&[Ready]),
         (Ready | Active | Incident, Due) => WrongState,
 
-        (Ready, WaitingEnds) => To(&[Ready, Backoff, Incident, Failed]),
+        (Ready, WaitingEnds | AttemptEnds) => To(&[Ready, Backoff, Incident, Failed]),
         (Scheduled | Active | Backoff | Incident, WaitingEnds) => WrongState,
 
         (Active, AttemptEnds) => To(&[Ready, Backoff, Incident, Failed, Cancelled, Active]),
-        (Ready | Scheduled, AttemptEnds) => To(&[Ready, Scheduled, Backoff, Incident, Failed]),
+        (Scheduled, AttemptEnds) => To(&[Scheduled, Ready, Backoff, Incident, Failed]),
         (Backoff | Incident, AttemptEnds) => WrongState,
 
         (Scheduled, TotalEnds) => To(&[Scheduled, Failed]),

@@ -2,6 +2,7 @@
 //! reads payloads that were evicted; both end when the loop has.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender};
@@ -62,6 +63,8 @@ pub(crate) struct Done {
 pub(crate) struct Commit {
     pub(crate) log: Arc<dyn Log>,
     pub(crate) clock: Arc<dyn ClockSource>,
+    /// The loop has ended: nobody waits for room any more.
+    pub(crate) ended: Arc<AtomicBool>,
     pub(crate) work: Receiver<Work>,
     pub(crate) done: Sender<Done>,
     pub(crate) deliverer: Deliverer,
@@ -122,7 +125,9 @@ impl Commit {
             let result = self.log.append(&mut batch);
             let took_us = self.clock.read().monotonic_us.saturating_sub(before_us);
             match result {
-                Err(LogError::NoSpace) => std::thread::sleep(ROOM_AGAIN_AFTER),
+                Err(LogError::NoSpace) if !self.ended.load(Ordering::Acquire) => {
+                    std::thread::sleep(ROOM_AGAIN_AFTER);
+                }
                 result => break (result, took_us),
             }
         };
@@ -130,6 +135,11 @@ impl Commit {
             nudge.durable(batch.len_bytes());
         }
         let failed = result.is_err();
+        if let Err(LogError::NoSpace) = &result {
+            tracing::error!(
+                "failed to write the last batch: the log has no room, and the partition stops"
+            );
+        }
         (Done { batch, last_lsn, took_us, result }, failed)
     }
 

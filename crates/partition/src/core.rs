@@ -52,6 +52,9 @@ pub struct Core {
     /// The images of a checkpoint that is being collected.
     pub images: Option<crate::checkpoint::Images>,
     builder: BatchBuilder,
+    /// How large commands may make a batch; an eighth of what the log takes is left for timers and
+    /// hand-outs.
+    batch_room_bytes: usize,
     tail: Tail,
     /// Time of the batch's header; its records carry what passed since.
     batch_ms: Option<u64>,
@@ -144,9 +147,10 @@ impl Core {
         engine: Engine,
         payloads: PayloadStore,
         finished: Finished,
-        tail: Tail,
+        (tail, batch_bytes_max): (Tail, u64),
         options: Options,
     ) -> Core {
+        let batch_bytes_max = usize::try_from(batch_bytes_max).unwrap_or(usize::MAX);
         Core {
             engine,
             payloads,
@@ -155,6 +159,7 @@ impl Core {
             options,
             images: None,
             builder: BatchBuilder::new(),
+            batch_room_bytes: batch_bytes_max - batch_bytes_max / 8,
             tail,
             batch_ms: None,
             now_ms: 0,
@@ -352,6 +357,7 @@ impl Core {
     }
 
     fn command(&mut self, command: &Command) -> Result<Answer, Refused> {
+        self.fits(command)?;
         if let (Some(rejection), true) = (&self.refusing, adds_work(command)) {
             return Err(rejection.clone().into());
         }
@@ -365,6 +371,21 @@ impl Core {
             Decided::Versions(versions) => Answer::Versions(versions),
             Decided::Flow(answer) => Answer::Flow(answer),
         })
+    }
+
+    /// Refuses what no batch of the log can hold, and what the open one cannot hold besides what it
+    /// has.
+    fn fits(&self, command: &Command) -> Result<(), Rejection> {
+        let (room, bytes) = (self.batch_room_bytes, command.record_bytes_max());
+        let wide = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
+        if bytes > room {
+            let (max, given) = (wide(room), wide(bytes));
+            return Err(Rejection::TooLarge { bound: Bound::RecordBytes, max, given });
+        }
+        if self.batch_bytes() + bytes > room {
+            return Err(Rejection::Exhausted { bound: Bound::BatchBytes, max: wide(room) });
+        }
+        Ok(())
     }
 
     fn decide(&mut self, command: &Command) -> Result<Decided, Rejection> {

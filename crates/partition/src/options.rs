@@ -70,6 +70,8 @@ pub struct Options {
     pub finished_max: usize,
     /// No lease ends before this after the partition came up.
     pub lease_grace: Duration,
+    /// A stop waits this long for its last checkpoint.
+    pub stop_wait_max: Duration,
     /// When answers leave.
     pub durability: Durability,
 }
@@ -90,6 +92,7 @@ impl Default for Options {
             payload_bytes_max: 8 << 30,
             finished_max: 1_000_000,
             lease_grace: Duration::from_secs(10),
+            stop_wait_max: Duration::from_secs(10),
             durability: Durability::Fsync,
         }
     }

@@ -121,7 +121,13 @@ pub fn recover(
     let replayed =
         replay(log, from, &opened, (&mut engine, &mut payloads, &mut finished), options)?;
     let last_ms = engine.state().last_ms().max(status.time_ms);
-    let core = Core::new(engine, payloads, finished, opened.tail, options.clone());
+    let core = Core::new(
+        engine,
+        payloads,
+        finished,
+        (opened.tail, status.batch_bytes_max),
+        options.clone(),
+    );
     Ok(Recovered {
         core,
         last_ms,

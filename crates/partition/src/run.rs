@@ -13,11 +13,11 @@
 //! that was handed out before it has been read: it may delete or replace what they are read from.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded, never, select, unbounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded, never, select, unbounded};
 use windlass_checkpoint::{Checkpoint, View};
 use windlass_log::{Batch, Log, LogError, Position};
 use windlass_record::bound::Bound;
@@ -48,6 +48,7 @@ pub struct Partition {
     checkpoint: Arc<dyn Checkpoint>,
     stopped: Receiver<StopReason>,
     threads: Vec<JoinHandle<()>>,
+    stop_wait_max: Duration,
     /// What the opening found.
     recovery: Recovery,
     follow_lag: FollowLag,
@@ -172,7 +173,7 @@ impl Partition {
             bytes_max: options.loop_bytes_max,
             ..Load::default()
         });
-        let durability = options.durability;
+        let (durability, stop_wait_max) = (options.durability, options.stop_wait_max);
         let handle = Handle { first: first.clone(), usual, load: load.clone(), durability };
 
         let world =
@@ -196,6 +197,7 @@ impl Partition {
                 Durability::Interval(_) => Some(beside.to_load),
             },
             handed_over_us: 0,
+            ended: beside.ended,
             done: beside.done,
             written: beside.written,
             in_flight: false,
@@ -219,7 +221,16 @@ impl Partition {
             let _ = stopped_out.send(reason);
         })?);
         let follow_lag = beside.follow_lag;
-        Ok(Partition { handle, control, checkpoint, stopped, threads, recovery, follow_lag })
+        Ok(Partition {
+            handle,
+            control,
+            checkpoint,
+            stopped,
+            threads,
+            stop_wait_max,
+            recovery,
+            follow_lag,
+        })
     }
 
     /// The way in.
@@ -258,9 +269,18 @@ impl Partition {
     }
 
     /// Stops it: what was accepted is made durable and answered first, then a checkpoint is
-    /// written.
+    /// written, unless that takes longer than [`Options::stop_wait_max`].
     pub fn stop(mut self) {
-        self.checkpoint_now();
+        let (done, wait) = bounded(1);
+        let asked = self.control.send(Control::Checkpoint(done));
+        if asked.is_ok() && wait.recv_timeout(self.stop_wait_max) == Err(RecvTimeoutError::Timeout)
+        {
+            tracing::error!(
+                waited_ms = self.stop_wait_max.as_millis(),
+                "failed to write the last checkpoint in time, stopping without it: the log has \
+                 everything, and the next start reads more of it"
+            );
+        }
         // The loop may have stopped by itself.
         let _ = self.control.send(Control::Stop);
         self.join();
@@ -292,6 +312,7 @@ struct World {
 struct Beside {
     work: Sender<Work>,
     to_load: Sender<Errand>,
+    ended: Arc<AtomicBool>,
     done: Receiver<Done>,
     written: Receiver<windlass_checkpoint::Result<Written>>,
     threads: Vec<JoinHandle<()>>,
@@ -311,6 +332,7 @@ fn start_beside(
     options: &Options,
     (returns, control): (Sender<Request>, Sender<Control>),
 ) -> Result<Beside, OpenError> {
+    let ended = Arc::new(AtomicBool::new(false));
     let Stores { world: World { log, checkpoint, clock }, follower } = stores;
     let mut threads = Vec::new();
     let mut follow_lag = FollowLag::default();
@@ -330,6 +352,7 @@ fn start_beside(
     let commit = Commit {
         log: log.clone(),
         clock: clock.clone(),
+        ended: ended.clone(),
         work: work_in,
         done: done_out,
         deliverer: Deliverer { to_load: Some(to_load.clone()), returns: returns.clone() },
@@ -351,7 +374,7 @@ fn start_beside(
             follow::trim(&*log, lsn, follower.as_deref(), bytes_max)
         });
     })?);
-    Ok(Beside { work, to_load, done, written, threads, follow_lag })
+    Ok(Beside { work, to_load, ended, done, written, threads, follow_lag })
 }
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, OpenError> {
@@ -373,6 +396,8 @@ struct Run {
     at_once: Option<Sender<Errand>>,
     /// When the commit thread got its newest batch.
     handed_over_us: u64,
+    /// Tells the commit thread that the loop has ended.
+    ended: Arc<AtomicBool>,
     done: Receiver<Done>,
     written: Receiver<windlass_checkpoint::Result<Written>>,
     /// The commit thread has a batch.
@@ -750,6 +775,7 @@ impl Run {
 
     /// Tells everybody who waits that there is nothing more to come.
     fn end(&mut self) {
+        self.ended.store(true, Ordering::Release);
         let deliveries = self.core.abandon();
         let Round { batch, deliveries: left } = self.core.take(None);
         deliveries.into_iter().chain(left).for_each(Delivery::refuse);

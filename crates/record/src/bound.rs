@@ -57,6 +57,10 @@ pub enum Bound {
     CalledInstances,
     /// Elements that one scope enters before any of its elements waits.
     ElementsWithoutWait,
+    /// Bytes that the record of one command may take in the log.
+    RecordBytes,
+    /// Bytes of commands that were handed in together.
+    BatchBytes,
 }
 
 impl fmt::Display for Bound {
@@ -88,6 +92,8 @@ impl fmt::Display for Bound {
             Bound::CallDepth => "call activities in each other",
             Bound::CalledInstances => "live process instances below one",
             Bound::ElementsWithoutWait => "elements entered without a wait state",
+            Bound::RecordBytes => "bytes of a record",
+            Bound::BatchBytes => "bytes of a batch",
         })
     }
 }

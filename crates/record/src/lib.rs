@@ -20,6 +20,7 @@ pub mod flow;
 pub mod id;
 pub mod policy;
 pub mod rejection;
+mod size;
 
 pub use bound::{Bound, Bounds};
 pub use command::Command;

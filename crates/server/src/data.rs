@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use windlass_checkpoint::{LocalCheckpoint, LocalOptions};
 use windlass_gateway::record::id::PartitionId;
-use windlass_log::fs::OsFileSystem;
+use windlass_log::fs::FileSystem;
 use windlass_log::{FileLog, FileLogOptions, LifeId, NewLog};
 
 use crate::error::ServeError;
@@ -40,25 +40,29 @@ pub(crate) struct Data {
 }
 
 /// Opens the directory, or makes a new one.
-pub(crate) fn open(data_dir: &Path, options: FileLogOptions) -> Result<Data, ServeError> {
+pub(crate) fn open(
+    fs: Arc<dyn FileSystem>,
+    data_dir: &Path,
+    options: FileLogOptions,
+) -> Result<Data, ServeError> {
     let log_dir = log_dir(data_dir);
     let checkpoint_dir = checkpoint_dir(data_dir);
     std::fs::create_dir_all(data_dir)
         .map_err(|source| ServeError::CreateDir { dir: data_dir.to_owned(), source })?;
-    let log = open_log(&log_dir, &checkpoint_dir, options)?;
+    let log = open_log(fs, &log_dir, &checkpoint_dir, options)?;
     let checkpoint = LocalCheckpoint::open(&checkpoint_dir, &LocalOptions::default())
         .map_err(|source| ServeError::Checkpoint { dir: checkpoint_dir, source })?;
     Ok(Data { log: Arc::new(log), checkpoint: Arc::new(checkpoint) })
 }
 
 fn open_log(
+    fs: Arc<dyn FileSystem>,
     dir: &Path,
     checkpoint_dir: &Path,
     options: FileLogOptions,
 ) -> Result<FileLog, ServeError> {
     let failed = |source| ServeError::Log { dir: dir.to_owned(), source };
     let partition = PartitionId::FIRST.get();
-    let fs = Arc::new(OsFileSystem);
     if FileLog::exists(&*fs, dir).map_err(failed)? {
         return FileLog::open(fs, dir, partition, options).map_err(failed);
     }

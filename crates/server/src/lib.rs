@@ -25,5 +25,6 @@ mod trace;
 pub mod watch;
 
 pub use error::{ConfigError, ServeError};
-pub use server::{ServerHandle, serve, start};
+pub use server::{ServerHandle, run, serve, start, start_on};
 pub use settings::{Config, ServeArgs};
+pub use windlass_partition::StopReason;

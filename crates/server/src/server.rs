@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use windlass_gateway::Gateway;
 use windlass_gateway::record::command::Command;
 use windlass_history::History;
+use windlass_log::fs::{FileSystem, OsFileSystem};
 use windlass_partition::clock::SystemClock;
 use windlass_partition::{Durability, Follower, Partition, Recovery, StopReason};
 
@@ -58,13 +59,18 @@ enum End {
 /// error. Prints one line with the address to standard output when it answers.
 pub async fn serve(config: Config) -> Result<(), ServeError> {
     let _logging = crate::logging::init(&config)?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(ServeError::Signals)?;
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(ServeError::Signals)?;
-    let mut server = start(config).await?;
+    let server = start(config).await?;
     println!("windlass listens on http://{}", server.address());
     if let Some(address) = server.zeebe_address() {
         println!("zeebe clients connect to {address}");
     }
+    run(server).await
+}
+
+/// Runs a server that was started, as [`serve`] does.
+pub async fn run(mut server: ServerHandle) -> Result<(), ServeError> {
+    let mut terminate = signal(SignalKind::terminate()).map_err(ServeError::Signals)?;
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(ServeError::Signals)?;
     let end = server.wait(&mut terminate, &mut interrupt).await;
     match end {
         End::Signal(name) => {
@@ -81,10 +87,15 @@ pub async fn serve(config: Config) -> Result<(), ServeError> {
 
 /// Starts a server. It answers when this returns.
 pub async fn start(config: Config) -> Result<ServerHandle, ServeError> {
+    start_on(config, Arc::new(OsFileSystem)).await
+}
+
+/// Starts a server with its log on this file system, for tests of disks that fail.
+pub async fn start_on(config: Config, fs: Arc<dyn FileSystem>) -> Result<ServerHandle, ServeError> {
     config.check()?;
     let began = Instant::now();
     let opening = config.clone();
-    let (partition, history) = spawn_blocking(move || open_partition(&opening))
+    let (partition, history) = spawn_blocking(move || open_partition(&opening, fs))
         .await
         .map_err(|_| ServeError::Vanished)??;
     let recovery = partition.recovery();
@@ -213,8 +224,11 @@ impl Drop for ServerHandle {
     }
 }
 
-fn open_partition(config: &Config) -> Result<(Partition, Option<History>), ServeError> {
-    let Data { log, checkpoint } = data::open(&config.data_dir, config.log())?;
+fn open_partition(
+    config: &Config,
+    fs: Arc<dyn FileSystem>,
+) -> Result<(Partition, Option<History>), ServeError> {
+    let Data { log, checkpoint } = data::open(fs, &config.data_dir, config.log())?;
     let options = config.history_options();
     let history = options.and_then(|options| history::open(&config.data_dir, options));
     let follower = history.clone().map(|history| Arc::new(Feed(history)) as Arc<dyn Follower>);

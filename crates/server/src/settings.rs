@@ -271,6 +271,7 @@ impl Config {
             follow_log_bytes_max: mib(self.history_lag_mib_max),
             payload_bytes_max: mib(self.payload_memory_mib),
             finished_max: self.finished_max,
+            stop_wait_max: self.shutdown(),
             durability: self.durability(),
             ..Options::default()
         }

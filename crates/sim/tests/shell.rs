@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
@@ -9,13 +10,19 @@ use std::time::Duration;
 use windlass_checkpoint::{
     Checkpoint, Entry, Fault, KeyRange, MemoryCheckpoint, MemoryDisk, Pairs, Stamp, View, Visit,
 };
-use windlass_log::MemoryLog;
+use windlass_log::{FileLog, FileLogOptions, Housekeeping, LifeId, LogError, MemoryLog, NewLog};
 use windlass_partition::request::{
     Answer, Commands, HandedJob, Poll, Query, QueryAnswer, Refused, Request, WaiterId, Wanted,
 };
 use windlass_partition::{Options, Partition, StopReason};
-use windlass_record::command::{Command, ConfigureQueue, CreateJob, Due, QueueName};
+use windlass_record::bound::{Bound, Bounds};
+use windlass_record::command::{
+    AppendLog, Command, CompleteJob, ConfigureQueue, CreateJob, DocumentWrite, Due, Lease,
+    PutDocuments, QueueName,
+};
 use windlass_record::policy::{PriorityRule, QueueSettings};
+use windlass_record::rejection::Rejection;
+use windlass_sim::SimDisk;
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -42,12 +49,14 @@ fn create(priority: i32) -> Command {
 }
 
 fn give(partition: &Partition, command: Command) -> Result<Answer, Refused> {
+    give_all(partition, vec![command]).remove(0)
+}
+
+fn give_all(partition: &Partition, items: Vec<Command>) -> Vec<Result<Answer, Refused>> {
     let (tx, rx) = mpsc::channel();
     let reply = Box::new(move |results| tx.send(results).unwrap());
-    let commands = Commands { items: vec![command], reply };
-    partition.handle().submit(Request::Commands(commands)).unwrap();
-    let results: Vec<Result<Answer, Refused>> = rx.recv_timeout(SOON).unwrap();
-    results.into_iter().next().unwrap()
+    partition.handle().submit(Request::Commands(Commands { items, reply })).unwrap();
+    rx.recv_timeout(SOON).unwrap()
 }
 
 fn take(partition: &Partition, id: u64, jobs_max: u32, dies: bool) -> Vec<HandedJob> {
@@ -152,6 +161,148 @@ fn a_partition_ends_though_its_checkpoint_cannot_be_written() {
         ended.send(()).unwrap();
     });
     end.recv_timeout(SOON).expect("it ends");
+}
+
+/// The same for an orderly stop, which waited for its last checkpoint for ever.
+#[test]
+fn a_stop_waits_for_its_checkpoint_only_so_long() {
+    let (tried, _tries) = mpsc::channel();
+    let log = MemoryLog::create(1, 1).unwrap();
+    let kept = log.handle();
+    let options = Options { stop_wait_max: Duration::from_millis(50), ..Options::default() };
+    let store = Full(MemoryCheckpoint::new(), tried);
+    let partition = Partition::open(options, Arc::new(log), Arc::new(store)).unwrap();
+    give(&partition, create(0)).unwrap();
+    let (ended, end) = mpsc::channel();
+    std::thread::spawn(move || {
+        partition.stop();
+        ended.send(()).unwrap();
+    });
+    end.recv_timeout(SOON).expect("it ends");
+    let store = Arc::new(MemoryCheckpoint::new());
+    let partition = Partition::open(Options::default(), Arc::new(kept), store).unwrap();
+    assert_eq!(partition.recovery().live_jobs, 1, "the log has everything");
+    partition.kill();
+}
+
+fn log_on(disk: &SimDisk) -> FileLog {
+    let options = FileLogOptions {
+        segment_bytes: 1 << 20,
+        housekeeping: Housekeeping::InLine,
+        ..FileLogOptions::default()
+    };
+    let new = NewLog { life: LifeId::from_raw(1), partition: 1, first_lsn: 1 };
+    FileLog::create(Arc::new(disk.clone()), Path::new("/log"), &new, options).unwrap()
+}
+
+/// A stop while the log has no room waited for room for ever.
+#[test]
+fn a_partition_ends_though_its_log_has_no_room() {
+    let disk = SimDisk::new(1);
+    let log = log_on(&disk);
+    disk.set_capacity_bytes(Some(0));
+    let store = Arc::new(MemoryCheckpoint::new());
+    let options = Options { stop_wait_max: Duration::from_millis(50), ..Options::default() };
+    let partition = Partition::open(options, Arc::new(log), store).unwrap();
+    let mut big = create(0);
+    if let Command::CreateJob(job) = &mut big {
+        job.payload = vec![7; 200_000].into();
+    }
+    let (tx, answers) = mpsc::channel();
+    for _ in 0..40 {
+        let tx = tx.clone();
+        let reply = Box::new(move |results: Vec<Result<Answer, Refused>>| {
+            let _ = tx.send(results);
+        });
+        let commands = Commands { items: vec![big.clone()], reply };
+        partition.handle().submit(Request::Commands(commands)).unwrap();
+    }
+    drop(tx);
+    let (ended, end) = mpsc::channel();
+    std::thread::spawn(move || {
+        partition.stop();
+        ended.send(()).unwrap();
+    });
+    end.recv_timeout(SOON).expect("it ends");
+    let refused = answers.iter().flatten().filter(Result::is_err).count();
+    assert!(refused > 0, "not everything had room");
+}
+
+/// A failed sync is the end of the partition: what was not acknowledged is refused.
+#[test]
+fn a_failed_sync_stops_the_partition_and_says_why() {
+    let disk = SimDisk::new(1);
+    let store = Arc::new(MemoryCheckpoint::new());
+    let partition = Partition::open(Options::default(), Arc::new(log_on(&disk)), store).unwrap();
+    give(&partition, create(0)).unwrap();
+    disk.fail_sync_at(1);
+    assert_eq!(give(&partition, create(0)), Err(Refused::Stopped));
+    let reason = partition.wait_stopped(SOON);
+    let Some(StopReason::Log(LogError::WriteFailed(cause))) = &reason else { panic!("{reason:?}") };
+    assert_eq!(cause.to_string(), "the simulated disk failed to write");
+}
+
+/// A record larger than a segment of the log stopped the partition. It is refused, whatever it is
+/// made of, and so is what does not fit beside its neighbours.
+#[test]
+fn what_no_batch_can_hold_is_refused() {
+    let disk = SimDisk::new(1);
+    let store = Arc::new(MemoryCheckpoint::new());
+    let bounds = Bounds {
+        payload_bytes_max: usize::MAX,
+        log_line_bytes_max: usize::MAX,
+        documents_per_command_max: 1_000,
+        ..Bounds::default()
+    };
+    let options = Options { bounds, ..Options::default() };
+    let partition = Partition::open(options, Arc::new(log_on(&disk)), store).unwrap();
+    give(&partition, create(0)).unwrap();
+    let held = take(&partition, 1, 1, false).remove(0);
+    let lease = Lease { key: held.key, activation: Some(held.activation) };
+    let bytes = |len: usize| -> Arc<[u8]> { vec![7; len].into() };
+    let documents = |count: usize, len: usize| -> Vec<DocumentWrite> {
+        let write = |number| DocumentWrite {
+            tenant: "t".into(),
+            kind: "k".into(),
+            id: format!("{number}").into(),
+            expected_version: None,
+            bytes: Some(bytes(len)),
+        };
+        (0..count).map(write).collect()
+    };
+    let half = 512 << 10;
+    let mut huge = create(0);
+    if let Command::CreateJob(job) = &mut huge {
+        job.payload = bytes(2 * half);
+    }
+    let commands = [
+        huge,
+        Command::CompleteJob(CompleteJob {
+            lease,
+            result: bytes(half),
+            documents: documents(2, half / 2),
+        }),
+        Command::AppendLog(AppendLog { lease, lines: vec!["x".repeat(half / 100).into(); 200] }),
+        Command::PutDocuments(PutDocuments { documents: documents(256, 4_096) }),
+    ];
+    for command in commands {
+        let refused = give(&partition, command);
+        let Err(Refused::Rejected(Rejection::TooLarge { bound, .. })) = refused else {
+            panic!("{refused:?}")
+        };
+        assert_eq!(bound, Bound::RecordBytes);
+    }
+    let one = || Command::PutDocuments(PutDocuments { documents: documents(1, half / 2) });
+    let results = give_all(&partition, (0..8).map(|_| one()).collect());
+    assert!(matches!(&results[0], Ok(Answer::Versions(_))), "{:?}", results[0]);
+    let full = |result: &Result<Answer, Refused>| {
+        let bound = Bound::BatchBytes;
+        matches!(result, Err(Refused::Rejected(Rejection::Exhausted { bound: found, .. })) if *found == bound)
+    };
+    assert!(results.iter().any(full), "{results:?}");
+    let done = CompleteJob { lease, result: bytes(half), documents: Vec::new() };
+    assert_eq!(give(&partition, Command::CompleteJob(done)), Ok(Answer::Done), "it goes on");
+    partition.kill();
 }
 
 /// Jobs that came back together were taken back in the order of their hand-out, so that the

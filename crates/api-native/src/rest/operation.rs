@@ -25,7 +25,7 @@ pub(crate) struct Operation {
     answers: Vec<(u16, Value)>,
     problems: Vec<u16>,
     defines: Vec<Define>,
-    handler: MethodRouter<Gateway>,
+    handler: Option<MethodRouter<Gateway>>,
 }
 
 /// Where an operation is: `method path`, and its name.
@@ -51,8 +51,16 @@ impl Operation {
             answers: Vec::new(),
             problems: vec![400, 503],
             defines: Vec::new(),
-            handler,
+            handler: Some(handler),
         }
+    }
+
+    /// An operation that the server has beside this face, for the document alone.
+    pub(crate) fn of_the_server(at: At, summary: &'static str) -> Operation {
+        let mut operation = Operation::new(at, summary, MethodRouter::new());
+        operation.handler = None;
+        operation.problems.clear();
+        operation
     }
 
     /// A part of the path.
@@ -180,9 +188,10 @@ fn problem_words(status: u16) -> &'static str {
 
 /// The router of all operations, without the prefix.
 pub(crate) fn router(operations: Vec<Operation>) -> Router<Gateway> {
-    operations
-        .into_iter()
-        .fold(Router::new(), |router, operation| router.route(operation.path, operation.handler))
+    operations.into_iter().fold(Router::new(), |router, operation| match operation.handler {
+        Some(handler) => router.route(operation.path, handler),
+        None => router,
+    })
 }
 
 /// The OpenAPI 3.1 document of all operations.

@@ -1,12 +1,14 @@
 //! The four deadlines, in every state, with every outcome.
 
-use windlass_record::command::{Command, ExtendLease, JobOptions, Lease, ReleaseJob};
+use std::collections::BTreeSet;
+
+use windlass_record::command::{Command, CreateJob, ExtendLease, JobOptions, Lease, ReleaseJob};
 use windlass_record::event::{DeadlineKind, Outcome};
 use windlass_record::id::JobKey;
-use windlass_record::policy::{DeadlineOutcome, Deadlines};
+use windlass_record::policy::{DeadlineOutcome, Deadlines, Exhausted, RetryPolicy};
 
-use super::life::{DEADLINE_MS, bring};
-use crate::lifecycle::JobState;
+use super::life::{DEADLINE_MS, bring, state_of};
+use crate::lifecycle::{JobState, Transition, Verb, transition};
 use crate::verb::check::{Check, LEASE_MS, job_with};
 
 const LIVE: [JobState; 5] =
@@ -106,6 +108,42 @@ fn four_deadlines_in_five_states_with_four_outcomes() {
             }
         }
     }
+}
+
+/// A job that was put back until later is in its attempt still: each arrow of the table's row from
+/// Scheduled is met, and none besides.
+#[test]
+fn an_attempt_ends_while_the_job_is_scheduled() {
+    let again = |wait_ms| RetryPolicy::Fixed { delay_ms: wait_ms, jitter_ms: 0 };
+    let rows = [
+        (DeadlineOutcome::Alert, again(0), 1, Exhausted::Incident, JobState::Scheduled),
+        (DeadlineOutcome::Again, again(0), 1, Exhausted::Incident, JobState::Ready),
+        (DeadlineOutcome::FailAttempt, again(0), 1, Exhausted::Incident, JobState::Ready),
+        (DeadlineOutcome::FailAttempt, again(5), 1, Exhausted::Incident, JobState::Backoff),
+        (DeadlineOutcome::FailAttempt, again(0), 0, Exhausted::Incident, JobState::Incident),
+        (DeadlineOutcome::FailAttempt, again(0), 0, Exhausted::Fail, JobState::Failed),
+        (DeadlineOutcome::End, again(0), 1, Exhausted::Incident, JobState::Failed),
+    ];
+    let mut met = BTreeSet::new();
+    for (outcome, retry, retries, exhausted, expected) in rows {
+        let mut check = Check::new();
+        let deadlines = deadlines(DeadlineKind::Attempt, outcome);
+        let options = JobOptions { deadlines, retry, exhausted, ..JobOptions::default() };
+        let key = check.create(CreateJob { retries, ..job_with("q", "a", options) });
+        check.take("q");
+        let lease = Lease { key, activation: None };
+        let release = ReleaseJob { lease, delay_ms: 2 * DEADLINE_MS };
+        check.give(Command::ReleaseJob(release)).expect("it is held");
+        check.pass(DEADLINE_MS - 1);
+        assert_eq!(state_of(&mut check, key), JobState::Scheduled, "too early: {outcome:?}");
+        check.pass(1);
+        assert_eq!(state_of(&mut check, key), expected, "{outcome:?} {retry:?} {retries}");
+        met.insert(expected);
+    }
+    let Transition::To(targets) = transition(JobState::Scheduled, Verb::AttemptEnds) else {
+        panic!("it is allowed")
+    };
+    assert_eq!(met, targets.iter().copied().collect());
 }
 
 /// An alert is told once, and the deadline does not fire again and again.

@@ -1,11 +1,18 @@
 //! The server's own life: health, metrics, restart, crash, shutdown, and paths that nobody has.
 
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tempfile::TempDir;
 use tokio::time::timeout;
 use tonic::Code;
 use windlass_gateway::record::command::{ConfigureQueue, QueueName};
 use windlass_gateway::record::policy::{JobOrder, QueueSettings};
+use windlass_log::fs::{self, FileSystem};
 use windlass_server::settings::DurabilityMode;
-use windlass_server::{ServeError, start};
+use windlass_server::{ServeError, StopReason, run, start, start_on};
 use windlass_worker::v1;
 
 use crate::common::{Bench, PATIENCE, activation, code, config, create, http, job, state, take};
@@ -63,6 +70,106 @@ async fn a_relaxed_durability_is_said_everywhere() {
     assert!(status.durability.starts_with(words), "{}", status.durability);
     let text = bench.http("GET", "/metrics", "").await.text();
     assert!(text.contains("windlass_durability{mode=\"interval\"} 1"), "{text}");
+}
+
+/// The operating system's files until it is told that the disk fails.
+#[derive(Debug, Default)]
+struct FailingDisk(Arc<AtomicBool>);
+
+#[derive(Debug)]
+struct FailingFile(Box<dyn fs::File>, Arc<AtomicBool>);
+
+impl FailingDisk {
+    fn file(&self, file: Box<dyn fs::File>) -> Box<dyn fs::File> {
+        Box::new(FailingFile(file, self.0.clone()))
+    }
+}
+
+impl FileSystem for FailingDisk {
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        fs::OsFileSystem.create_dir_all(dir)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn fs::File>> {
+        fs::OsFileSystem.create(path).map(|file| self.file(file))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn fs::File>> {
+        fs::OsFileSystem.open(path).map(|file| self.file(file))
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
+        fs::OsFileSystem.list(dir)
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        fs::OsFileSystem.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        fs::OsFileSystem.remove(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        fs::OsFileSystem.sync_dir(dir)
+    }
+
+    fn available_bytes(&self, dir: &Path) -> io::Result<u64> {
+        fs::OsFileSystem.available_bytes(dir)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Box<dyn fs::Lock>> {
+        fs::OsFileSystem.lock(path)
+    }
+}
+
+impl fs::File for FailingFile {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        self.0.read_at(buffer, offset)
+    }
+
+    fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.0.write_at(bytes, offset)
+    }
+
+    fn set_len(&self, len_bytes: u64) -> io::Result<()> {
+        self.0.set_len(len_bytes)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        if self.1.load(Ordering::SeqCst) {
+            return Err(io::Error::other("the disk is gone"));
+        }
+        self.0.sync_data()
+    }
+
+    fn len_bytes(&self) -> io::Result<u64> {
+        self.0.len_bytes()
+    }
+}
+
+/// A sync that failed is the end of the process, which says why; what it was asked is refused, and
+/// what was acknowledged before is there after the next start.
+#[tokio::test]
+async fn a_failed_sync_ends_the_server() {
+    let dir = TempDir::new().unwrap();
+    let fails = Arc::new(AtomicBool::new(false));
+    let disk = Arc::new(FailingDisk(fails.clone()));
+    let server = start_on(config(&dir), disk).await.unwrap();
+    let bench = Bench { server, dir };
+    let mut grpc = bench.grpc().await;
+    let key = create(&mut grpc, job("q")).await;
+    fails.store(true, Ordering::SeqCst);
+    let Bench { server, dir } = bench;
+    let running = tokio::spawn(run(server));
+    let request = v1::CreateJobRequest { job: Some(job("q")) };
+    assert_eq!(grpc.create_job(request).await.unwrap_err().code(), Code::Unavailable);
+    let ended = timeout(PATIENCE, running).await.unwrap().unwrap();
+    let Err(ServeError::Stopped(StopReason::Log(error))) = &ended else { panic!("{ended:?}") };
+    assert!(std::error::Error::source(error).unwrap().to_string().contains("the disk is gone"));
+    let bench = Bench { server: start(config(&dir)).await.unwrap(), dir };
+    let mut grpc = bench.grpc().await;
+    assert_eq!(state(&mut grpc, key).await, v1::JobState::Ready);
 }
 
 #[tokio::test]
@@ -132,7 +239,7 @@ async fn a_lost_log_is_not_made_anew_beside_a_checkpoint() {
 
 #[tokio::test]
 async fn other_addresses_are_refused_without_a_word() {
-    let dir = tempfile::TempDir::new().unwrap();
+    let dir = TempDir::new().unwrap();
     let mut config = config(&dir);
     config.listen = "0.0.0.0:0".parse().unwrap();
     let Err(error) = start(config).await else { panic!("it listens to everybody") };
@@ -159,7 +266,7 @@ async fn queues_of_the_configuration_are_seeded_once() {
 
 #[tokio::test]
 async fn the_ready_file_holds_the_address() {
-    let dir = tempfile::TempDir::new().unwrap();
+    let dir = TempDir::new().unwrap();
     let mut config = config(&dir);
     let path = dir.path().join("ready");
     config.ready_file = Some(path.clone());
