@@ -198,6 +198,11 @@ impl Core {
         }
     }
 
+    /// The life of the log.
+    pub(crate) fn life(&self) -> u64 {
+        self.tail.life.raw()
+    }
+
     /// Who appends.
     pub fn epoch(&self) -> u32 {
         self.tail.epoch
@@ -304,6 +309,11 @@ impl Core {
         let timer_ms = self.engine.next_due_ms();
         let poll_ms = self.waiters.next_end_ms();
         [timer_ms, poll_ms, self.awaited.next_end_ms()].into_iter().flatten().min()
+    }
+
+    /// What may leave before the round is durable, where that is allowed.
+    pub(crate) fn take_deliveries(&mut self) -> Vec<Delivery> {
+        std::mem::take(&mut self.deliveries)
     }
 
     /// Closes the round.
@@ -442,9 +452,7 @@ impl Core {
         while steps < STEPS_PER_ROUND_MAX {
             let mut did = 0;
             self.record(|engine, context, sink| {
-                while did < STEPS_PER_FRAME_MAX && engine.go_on(context, sink) {
-                    did += 1;
-                }
+                did = engine.go_on(context, STEPS_PER_FRAME_MAX, sink);
             });
             if did == 0 {
                 return false;

@@ -11,7 +11,7 @@ use windlass_partition::request::{
     Answer, Commands, HandedJob, JobFilter, Poll, Query, QueryAnswer, Refused, Request, Stream,
     StreamSink, WaiterId, Wanted,
 };
-use windlass_partition::{Handle, Options, Partition};
+use windlass_partition::{Durability, Handle, Options, Partition};
 use windlass_record::command::{
     Command, CompleteJob, CreateJob, Due, JobOptions, Lease, PauseQueue, QueueName, ReleaseJob,
 };
@@ -177,6 +177,34 @@ fn a_fenced_job_goes_past_those_who_wait_without_tokens() {
     assert_eq!(keys(second.recv_timeout(SOON).unwrap()), [key]);
     let other = key_of(fixture.give(create("a")));
     assert_eq!(keys(first.recv_timeout(SOON).unwrap()), [other], "it still waits");
+}
+
+/// Answers do not wait for the log where that was asked for; checkpoints and an orderly stop do.
+#[test]
+fn at_an_interval_answers_leave_before_they_are_durable() {
+    let hour = Duration::from_secs(3_600);
+    let options = Options { durability: Durability::Interval(hour), ..Options::default() };
+    let fixture = Fixture::with(options);
+    // The first batch finds nothing to wait for.
+    key_of(fixture.give(create("a")));
+    let status = |fixture: &Fixture| {
+        let QueryAnswer::Status(status) = fixture.query(Query::Status) else { panic!() };
+        (status.lsn, status.durable_lsn)
+    };
+    let second = key_of(fixture.give(create("a")));
+    let (lsn, durable_lsn) = status(&fixture);
+    assert!(durable_lsn < lsn, "{durable_lsn} is durable of {lsn}");
+    assert_eq!(fixture.poll(1, 0).recv_timeout(SOON).unwrap().len(), 2);
+    let checkpoint_lsn = fixture.partition.checkpoint_now().unwrap();
+    assert!(checkpoint_lsn >= lsn && status(&fixture).1 >= checkpoint_lsn);
+    let third = key_of(fixture.give(create("a")));
+    let Fixture { partition, log, disk } = fixture;
+    partition.stop();
+    let partition = open(Options::default(), &log, &disk);
+    let fixture = Fixture { partition, log, disk };
+    for key in [second, third] {
+        assert!(matches!(fixture.query(Query::Job(key)), QueryAnswer::Job(Some(_))));
+    }
 }
 
 struct Sink(mpsc::Sender<Vec<HandedJob>>, mpsc::Sender<JobKey>);
