@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, test } from 'node:test'
 
-import { client, createJob, jobView, sleep, unique, until } from './windlass.mjs'
+import { client, createJob, deployTask, jobView, sleep, startTask, unique, until } from './windlass.mjs'
 
 const NOT_FOUND = 5
 const FAILED_PRECONDITION = 9
@@ -44,13 +44,16 @@ test('a worker gets what it needs and completes', async () => {
       return job.complete({ sum: job.variables.a + 1 })
     },
   })
-  const key = await createJob(type, { variables: { a: 41 }, headers: { to: 'you' } })
-  await until(async () => (await jobView(key)).state === 'completed', 'the completion')
+  await deployTask(zbc, type, { headers: { to: 'you' } })
+  const { variables } = await zbc.createProcessInstanceWithResult({
+    bpmnProcessId: type,
+    variables: { a: 41 },
+    requestTimeout: 10_000,
+  })
+  assert.deepEqual(variables, { a: 41, sum: 42 })
   assert.equal(seen.length, 1)
-  assert.equal(seen[0].key, key)
   assert.equal(seen[0].type, type)
   assert.deepEqual(seen[0].customHeaders, { to: 'you' })
-  assert.deepEqual((await jobView(key)).result, { sum: 42 })
   await worker.close()
 })
 
@@ -67,7 +70,7 @@ test('a worker that waits gets a job at once', async () => {
   })
   await sleep(300)
   const created = Date.now()
-  await createJob(type)
+  await startTask(zbc, type)
   await until(() => got, 'the job')
   assert.ok(got - created < 1_000, `${got - created} ms`)
   await worker.close()
@@ -76,7 +79,7 @@ test('a worker that waits gets a job at once', async () => {
 test('many jobs, each completed once', async () => {
   const type = unique('many')
   const counts = new Map()
-  const keys = await Promise.all(Array.from({ length: 200 }, () => createJob(type)))
+  const keys = await Promise.all(Array.from({ length: 200 }, () => startTask(zbc, type)))
   const worker = zbc.createWorker({
     taskType: type,
     maxJobsToActivate: 32,
@@ -92,7 +95,7 @@ test('many jobs, each completed once', async () => {
 
 test('a batch worker gets batches', async () => {
   const type = unique('batch')
-  const keys = await Promise.all(Array.from({ length: 10 }, () => createJob(type)))
+  const keys = await Promise.all(Array.from({ length: 10 }, () => startTask(zbc, type)))
   const done = []
   const worker = zbc.createBatchWorker({
     taskType: type,
@@ -112,7 +115,7 @@ test('a batch worker gets batches', async () => {
 
 test('only the wanted variables', async () => {
   const type = unique('fetch')
-  await createJob(type, { variables: { a: 1, b: { c: [2] }, d: 3 } })
+  await startTask(zbc, type, { variables: { a: 1, b: { c: [2] }, d: 3 } })
   const [job] = await polled(type, { fetchVariable: ['b', 'missing'] })
   assert.deepEqual(job.variables, { b: { c: [2] } })
 })
@@ -121,14 +124,14 @@ test('polls that find nothing leave nothing behind', async () => {
   const type = unique('empty')
   assert.ok(await nothing(type))
   assert.ok(await nothing(type, { requestTimeout: 100 }))
-  const key = await createJob(type)
+  const key = await createJob(zbc, type)
   const [job] = await polled(type)
   assert.equal(job.key, key)
 })
 
 test('the second completion finds nothing', async () => {
   const type = unique('twice')
-  await createJob(type)
+  await startTask(zbc, type)
   const [job] = await polled(type)
   const complete = () => zbc.completeJob({ jobKey: job.key, variables: {} })
   await complete()
@@ -137,7 +140,7 @@ test('the second completion finds nothing', async () => {
 
 test('failures count down, wait, and end in an incident', async () => {
   const type = unique('fails')
-  const key = await createJob(type, { retries: 2 })
+  const key = await createJob(zbc, type, { retries: 2 })
   const fail = (retries, retryBackOff = 0) =>
     zbc.failJob({ jobKey: key, retries, errorMessage: 'no', retryBackOff })
   await polled(type)
@@ -160,7 +163,7 @@ test('failures count down, wait, and end in an incident', async () => {
 
 test('an error that nobody catches is an incident', async () => {
   const type = unique('error')
-  const key = await createJob(type)
+  const key = await createJob(zbc, type)
   const worker = zbc.createWorker({ taskType: type, taskHandler: (job) => job.error('E1', 'no') })
   await until(async () => (await jobView(key)).state === 'incident', 'the incident')
   assert.equal((await jobView(key)).incident.code, 'E1')
@@ -169,7 +172,7 @@ test('an error that nobody catches is an incident', async () => {
 
 test('a worker that overruns can still complete', async () => {
   const type = unique('late')
-  await createJob(type)
+  await startTask(zbc, type)
   const [job] = await polled(type, { timeout: 50 })
   await sleep(200)
   await assert.rejects(

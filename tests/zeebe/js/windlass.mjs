@@ -1,4 +1,4 @@
-// What scenarios share: a client, jobs made over our own API until processes make them, and waiting.
+// What scenarios share: a client, jobs as a process makes them, and waiting.
 import { ZBClient } from 'zeebe-node'
 
 const base = process.env.WINDLASS_URL
@@ -29,21 +29,42 @@ async function call(method, path, body) {
   return text ? JSON.parse(text) : null
 }
 
-/** A job as a process would make it; answers its key. */
-export async function createJob(type, { variables = {}, headers, ...job } = {}) {
-  const queue = `zeebe/${type}`
-  const path = `/queues/${encodeURIComponent(queue)}?tenant=${encodeURIComponent('<default>')}`
-  await call('PUT', path, { order: 'creation' })
-  const options = headers === undefined ? undefined : { headers }
-  const made = await call('POST', '/jobs', {
-    tenant: '<default>',
-    queue,
-    type,
-    payload: variables,
-    options,
-    ...job,
-  })
-  return String(made.key)
+/** A process of one task with this type and these headers. */
+function oneTask(type, headers, retries) {
+  const lines = Object.entries(headers).map(([key, value]) => `<z:header key="${key}" value="${value}"/>`)
+  const told = lines.length ? `<z:taskHeaders>${lines.join('')}</z:taskHeaders>` : ''
+  return `<b:definitions xmlns:b="http://www.omg.org/spec/BPMN/20100524/MODEL"
+    xmlns:z="http://camunda.org/schema/zeebe/1.0" id="d" targetNamespace="http://windlass.dev/scenarios">
+  <b:process id="${type}" isExecutable="true">
+    <b:startEvent id="start"/>
+    <b:serviceTask id="task"><b:extensionElements>
+      <z:taskDefinition type="${type}" retries="${retries}"/>${told}
+    </b:extensionElements></b:serviceTask>
+    <b:endEvent id="end"/>
+    <b:sequenceFlow id="in" sourceRef="start" targetRef="task"/>
+    <b:sequenceFlow id="out" sourceRef="task" targetRef="end"/>
+  </b:process>
+</b:definitions>`
+}
+
+/** A process that makes jobs of a type: deploys it. */
+export async function deployTask(zbc, type, { headers = {}, retries = 3 } = {}) {
+  const process = Buffer.from(oneTask(type, headers, retries))
+  await zbc.deployResource({ name: `${type}.bpmn`, process })
+}
+
+/** An instance of its own that makes one job. */
+export async function startTask(zbc, type, { variables = {}, ...task } = {}) {
+  await deployTask(zbc, type, task)
+  return zbc.createProcessInstance({ bpmnProcessId: type, variables })
+}
+
+/** The same; answers the job's key, which our own API tells, so that nobody has to take it. */
+export async function createJob(zbc, type, task) {
+  await startTask(zbc, type, task)
+  const query = new URLSearchParams({ tenant: '<default>', queue: `zeebe/${type}` })
+  const { jobs } = await call('GET', `/jobs?${query}`)
+  return String(jobs[0].key)
 }
 
 /** The job as our own API shows it. */

@@ -113,10 +113,10 @@ async fn what_cannot_be_modified() {
 
 async fn definition(client: &mut Client, files: (&str, &str)) -> i64 {
     let response = deploy(client, &[files]).await.unwrap();
-    match response.deployments[0].metadata.as_ref().unwrap() {
-        Metadata::Process(process) => process.process_definition_key,
-        other => panic!("{other:?}"),
-    }
+    let Some(Metadata::Process(process)) = &response.deployments[0].metadata else {
+        panic!("{response:?}")
+    };
+    process.process_definition_key
 }
 
 fn migration(

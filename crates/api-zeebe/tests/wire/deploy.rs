@@ -15,10 +15,10 @@ async fn delete(client: &mut Client, resource_key: i64) -> Result<(), tonic::Sta
 }
 
 fn process(response: &p::DeployResourceResponse) -> &p::ProcessMetadata {
-    match response.deployments[0].metadata.as_ref().unwrap() {
-        Metadata::Process(process) => process,
-        other => panic!("{other:?}"),
-    }
+    let Some(Metadata::Process(process)) = &response.deployments[0].metadata else {
+        panic!("{response:?}")
+    };
+    process
 }
 
 #[tokio::test]
