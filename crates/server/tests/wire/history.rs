@@ -53,10 +53,11 @@ async fn begin(gateway: &Gateway) -> u64 {
         awaited: false,
     };
     let command = Command::Flow(FlowCommand::CreateInstance(command));
-    match gateway.command(command).await.unwrap() {
-        Answer::Flow(FlowAnswer::InstanceCreated { key, .. }) => key.raw(),
-        other => panic!("{other:?}"),
-    }
+    let answer = gateway.command(command).await.unwrap();
+    let Answer::Flow(FlowAnswer::InstanceCreated { key, .. }) = answer else {
+        panic!("{answer:?}");
+    };
+    key.raw()
 }
 
 async fn work(gateway: &Gateway) {
