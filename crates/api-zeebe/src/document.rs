@@ -20,15 +20,21 @@ pub(crate) fn variables(given: &str) -> Result<Bytes, Status> {
     }
     if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
         return Err(Status::invalid_argument(format!(
-            "Expected variables to be a JSON object, but they are not JSON: {error}"
+            "Property 'variables' is invalid: Invalid JSON value: {error}"
         )));
     }
-    if !text.starts_with('{') {
-        return Err(Status::invalid_argument(
-            "Expected variables to be a JSON object, but they are another JSON value",
-        ));
-    }
-    Ok(Arc::from(text.as_bytes()))
+    let kind = match text.as_bytes().first() {
+        Some(b'{') => return Ok(Arc::from(text.as_bytes())),
+        Some(b'[') => "ARRAY",
+        Some(b'"') => "STRING",
+        Some(b't' | b'f') => "BOOLEAN",
+        Some(_) | None if text.contains(['.', 'e', 'E']) => "FLOAT",
+        Some(_) | None => "INTEGER",
+    };
+    Err(Status::invalid_argument(format!(
+        "Property 'variables' is invalid: Expected document to be a root level object, but was \
+         '{kind}'"
+    )))
 }
 
 /// Which variables a worker wants to see.
@@ -60,6 +66,42 @@ impl Fetch {
             }
         }
     }
+
+    /// The wanted ones among names and their JSON values, as an object.
+    pub(crate) fn among(&self, variables: &[(Arc<str>, Arc<str>)]) -> String {
+        let wanted = |name: &str| match self {
+            Fetch::All => true,
+            Fetch::Named(names) => names.contains(name),
+        };
+        let mut object = Object::new();
+        for (name, value) in variables.iter().filter(|(name, _)| wanted(name)) {
+            object.put(name, value);
+        }
+        object.end()
+    }
+}
+
+/// An object as it is written.
+struct Object(String);
+
+impl Object {
+    fn new() -> Object {
+        Object(String::from("{"))
+    }
+
+    fn put(&mut self, name: &str, value: &str) {
+        if self.0.len() > 1 {
+            self.0.push(',');
+        }
+        self.0.push_str(&serde_json::Value::from(name).to_string());
+        self.0.push(':');
+        self.0.push_str(value);
+    }
+
+    fn end(mut self) -> String {
+        self.0.push('}');
+        self.0
+    }
 }
 
 /// Metadata of a job, as the client wants it: a JSON object.
@@ -88,22 +130,16 @@ impl<'de> Visitor<'de> for Pick<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<String, A::Error> {
-        let mut picked = String::from("{");
+        let mut picked = Object::new();
         while let Some(name) = members.next_key::<String>()? {
             if !self.names.contains(&name) {
                 members.next_value::<IgnoredAny>()?;
                 continue;
             }
             let value = members.next_value::<&RawValue>()?;
-            if picked.len() > 1 {
-                picked.push(',');
-            }
-            picked.push_str(&serde_json::Value::from(name).to_string());
-            picked.push(':');
-            picked.push_str(value.get());
+            picked.put(&name, value.get());
         }
-        picked.push('}');
-        Ok(picked)
+        Ok(picked.end())
     }
 }
 

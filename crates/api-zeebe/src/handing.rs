@@ -130,7 +130,11 @@ fn flow_of(job: &HandedJob) -> Flow {
 }
 
 fn refuse_too_large(gateway: Gateway, job: &HandedJob, bytes: usize) {
-    let message = format!("the job is too large to be sent: {bytes} bytes, {SENT_BYTES_MAX} fit");
+    let message = format!(
+        "The job with key '{}' can not be activated, because with {bytes} bytes it is larger than a \
+         message may be ({SENT_BYTES_MAX} bytes). Fetch fewer variables or make them smaller.",
+        job.key.raw().cast_signed()
+    );
     tracing::warn!(job = job.key.raw(), bytes, "a job is too large for a message");
     let command = Command::FailJob(FailJob {
         lease: job.unsent.token.into(),
@@ -161,12 +165,13 @@ impl Given {
     pub(crate) fn handing(self, tenant: &'static str) -> Result<Handing, &'static str> {
         debug_assert_eq!(tenant, TENANT_DEFAULT);
         if self.job_type.trim().is_empty() {
-            return Err("Expected to activate jobs of a type, but the type is blank");
+            return Err("Expected to activate job batch with type to be present, but it was blank");
         }
         let timeout_ms = u64::try_from(self.timeout).unwrap_or(0);
         if timeout_ms == 0 {
             return Err(
-                "Expected to activate jobs with a timeout greater than zero, but it is not",
+                "Expected to activate job batch with timeout to be greater than zero, but it \
+                        was not",
             );
         }
         Ok(Handing {

@@ -46,19 +46,26 @@ fn says_something(result: &p::JobResult) -> bool {
     *result != type_only && *result != not_denied
 }
 
+/// What an incident says when the worker that failed for the last time said nothing.
+const NO_RETRIES_LEFT: &str = "No more retries left.";
+
 pub(crate) async fn fail(
     gateway: &Gateway,
     given: p::FailJobRequest,
 ) -> Result<p::FailJobResponse, Status> {
     let key = key(given.job_key);
     let variables = document::variables(&given.variables)?;
+    let message = match given.error_message {
+        message if message.is_empty() && given.retries < 1 => NO_RETRIES_LEFT.to_owned(),
+        message => message,
+    };
     let command = Command::FailJob(FailJob {
         lease: lease::read(key, given.lease_token.as_deref()),
-        message: given.error_message.into(),
+        message: message.into(),
         retries: Some(given.retries),
         backoff_ms: Some(u64::try_from(given.retry_back_off).unwrap_or(0)),
         progressed: false,
-        variables: variables.into(),
+        variables,
         permanent: false,
     });
     result(gateway, Asked::FailJob, key, command).await?;
@@ -75,7 +82,7 @@ pub(crate) async fn throw_error(
         lease: lease::read(key, given.lease_token.as_deref()),
         code: given.error_code.into(),
         message: given.error_message.into(),
-        variables: variables.into(),
+        variables,
     });
     result(gateway, Asked::ThrowError, key, command).await?;
     Ok(p::ThrowErrorResponse {})
@@ -86,8 +93,12 @@ pub(crate) async fn update_retries(
     given: p::UpdateJobRetriesRequest,
 ) -> Result<p::UpdateJobRetriesResponse, Status> {
     if given.retries < 1 {
-        let why = "Expected to update retries of a job to at least one, but it is less than one";
-        return Err(invalid(Asked::UpdateRetries, why));
+        let why = format!(
+            "Expected to update retries for job with key '{}' with a positive amount of retries, but \
+             the amount given was '{}'",
+            given.job_key, given.retries
+        );
+        return Err(invalid(Asked::UpdateRetries, &why));
     }
     let update = nothing(given.job_key, given.lease_token.as_deref());
     let update = UpdateJob { retries: Some(given.retries), ..update };

@@ -16,5 +16,17 @@ pub const POLL_BYTES_MAX: u64 = 2 << 20;
 /// How long a poll waits when it does not say.
 pub const WAIT_MS_DEFAULT: u64 = 10_000;
 
+/// How long the end of a process is waited for when the caller does not say.
+pub const REQUEST_MS_DEFAULT: u64 = 15_000;
+
+/// Tags of a process instance.
+pub const TAGS_MAX: usize = 10;
+
+/// Characters of a tag.
+pub const TAG_CHARS_MAX: usize = 100;
+
+/// Characters of a business id.
+pub const BUSINESS_ID_CHARS_MAX: usize = 256;
+
 /// Jobs that a stream may have been given and not have sent. What is past it stays in the queue.
 pub const STREAM_UNSENT_JOBS_MAX: u32 = 128;

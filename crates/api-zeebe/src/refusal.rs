@@ -35,6 +35,11 @@ impl Asked {
         }
     }
 
+    /// Whether it changes a job that goes on as it was.
+    fn updates(self) -> bool {
+        matches!(self, Asked::UpdateRetries | Asked::UpdateTimeout | Asked::UpdatePriority)
+    }
+
     /// What was expected to happen.
     fn words(self) -> &'static str {
         match self {
@@ -42,9 +47,9 @@ impl Asked {
             Asked::CompleteJob => "complete job",
             Asked::FailJob => "fail job",
             Asked::ThrowError => "throw an error for job",
-            Asked::UpdateRetries => "update retries of job",
-            Asked::UpdateTimeout => "update timeout of job",
-            Asked::UpdatePriority => "update priority of job",
+            Asked::UpdateRetries => "update retries for job",
+            Asked::UpdateTimeout => "update the timeout of job",
+            Asked::UpdatePriority => "update the priority of job",
             Asked::ResolveIncident => "resolve incident",
         }
     }
@@ -74,6 +79,15 @@ pub(crate) async fn refused(
         }
     };
     let why = match rejection {
+        Rejection::JobInWrongState { state: LISTENER, .. } => {
+            let key = key.raw().cast_signed();
+            let reason =
+                format!("Cannot throw BPMN error from EXECUTION_LISTENER job with key '{key}'");
+            return rejected(asked, rejection.kind(), &reason);
+        }
+        Rejection::JobInWrongState { .. } if asked == Asked::UpdateTimeout => {
+            "it is not active".to_owned()
+        }
         Rejection::JobInWrongState { state: INCIDENT, .. } => {
             in_state(incident_state(gateway, key).await)
         }
@@ -88,7 +102,11 @@ pub(crate) async fn refused(
         }
         Rejection::TokenStale { .. } => "the given lease token is not the newest".to_owned(),
         Rejection::NoRetriesLeft { key } => {
-            format!("job with key '{key}' has no retries left: update its retries first")
+            let key = key.raw().cast_signed();
+            format!(
+                "job with key '{key}' has no retries left. Please update the job retries and retry \
+                 resolving the incident"
+            )
         }
         Rejection::UniqueKeyHeld { .. }
         | Rejection::QueueOfOneType
@@ -100,7 +118,8 @@ pub(crate) async fn refused(
         | Rejection::Exhausted { .. }
         | Rejection::Flow(_) => rejection.to_string(),
     };
-    let words = asked.words();
+    let not_found = matches!(rejection, Rejection::JobNotFound { .. });
+    let words = if not_found && asked.updates() { "update job" } else { asked.words() };
     let reason = format!("Expected to {words} with key '{}', but {why}", key.raw().cast_signed());
     rejected(asked, rejection.kind(), &reason)
 }
@@ -119,6 +138,11 @@ pub(crate) fn no_jobs(error: GatewayError) -> Status {
 }
 
 fn rejected(asked: Asked, kind: RejectionKind, reason: &str) -> Status {
+    rejected_as(asked.intent(), kind, reason)
+}
+
+/// The shape that clients know, with the name that they know the command by.
+pub(crate) fn rejected_as(intent: &str, kind: RejectionKind, reason: &str) -> Status {
     let (code, name) = match kind {
         RejectionKind::NotFound => (Code::NotFound, "NOT_FOUND"),
         RejectionKind::AlreadyExists => (Code::AlreadyExists, "ALREADY_EXISTS"),
@@ -126,12 +150,11 @@ fn rejected(asked: Asked, kind: RejectionKind, reason: &str) -> Status {
         RejectionKind::InvalidArgument => (Code::InvalidArgument, "INVALID_ARGUMENT"),
         RejectionKind::ResourceExhausted => (Code::ResourceExhausted, "RESOURCE_EXHAUSTED"),
     };
-    let intent = asked.intent();
     Status::new(code, format!("Command '{intent}' rejected with code '{name}': {reason}"))
 }
 
 /// It did not get in, or nobody knows what became of it.
-fn not_taken(error: GatewayError) -> Status {
+pub(crate) fn not_taken(error: GatewayError) -> Status {
     let code = match error {
         GatewayError::Overloaded { .. } => Code::ResourceExhausted,
         GatewayError::ShuttingDown | GatewayError::Stopped => Code::Unavailable,
@@ -143,6 +166,9 @@ fn not_taken(error: GatewayError) -> Status {
 fn in_state(name: &str) -> String {
     format!("it is in state '{name}'")
 }
+
+/// How the engine says that a job is not an element's own work.
+const LISTENER: &str = "a listener's";
 
 /// The engine's name of a job that waits for a person.
 const INCIDENT: &str = "incident";

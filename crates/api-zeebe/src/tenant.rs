@@ -6,7 +6,6 @@ use crate::protocol::TenantFilter;
 use crate::queue::TENANT_DEFAULT;
 
 /// The tenant that a request names; an empty name is the default.
-#[allow(dead_code, reason = "waits for deployments, instances and messages")]
 pub(crate) fn one(rpc: &str, given: &str) -> Result<&'static str, Status> {
     if given.is_empty() || given == TENANT_DEFAULT {
         return Ok(TENANT_DEFAULT);
@@ -33,8 +32,8 @@ pub(crate) fn of_worker(
 
 fn refused(rpc: &str, given: &str) -> Status {
     Status::invalid_argument(format!(
-        "Expected to handle {rpc} for tenant '{given}', but multi-tenancy is disabled: the only \
-         tenant is '{TENANT_DEFAULT}'"
+        "Expected to handle gRPC request {rpc} with tenant identifier '{given}', but multi-tenancy \
+         is disabled"
     ))
 }
 

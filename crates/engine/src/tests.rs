@@ -11,6 +11,8 @@ mod cancels;
 mod deadlines;
 mod defects;
 mod digest;
+mod flow_replay;
+mod flows;
 mod life;
 mod lifecycle_page;
 mod limits;

@@ -89,9 +89,9 @@ fn run(xml: &[u8]) -> (Vec<Graph>, Vec<Problem>) {
         let mut graph = node::graph(&model, outline, &mut report);
         link::tie(outline, &mut graph, &mut report);
         rule::check(outline, &graph, &mut report);
-        cycle::check(outline, &graph, &mut report);
         processes.push(graph);
     }
+    cycle::check(&model.processes, &processes, &mut report);
     (processes, report.finish(text))
 }
 

@@ -4,9 +4,9 @@
 //! given, the time of its [`feel::Environment`](crate::feel::Environment) and nothing else, and is
 //! bounded by its [`feel::Budget`](crate::feel::Budget).
 //!
-//! Reading order: `model` says what a model holds; `xml`, `parse`, `parse_logic`, `parse_table` and
-//! `requirements` read one; `evaluate`, `logic`, `table`, `hit_policy` and `function` evaluate it,
-//! and `evaluation` says what came of it.
+//! Reading order: `model` says what a model holds; `xml`, `names`, `parse`, `parse_logic`,
+//! `parse_table` and `requirements` read one; `evaluate`, `logic`, `table`, `hit_policy` and
+//! `function` evaluate it, and `evaluation` says what came of it.
 //!
 //! Answers are Camunda's where Camunda and the standard differ: no rule that matches gives null (or
 //! the default outputs) for every hit policy, and a value of the wrong type fails the decision.
@@ -21,6 +21,7 @@ mod function;
 mod hit_policy;
 mod logic;
 mod model;
+mod names;
 mod parse;
 mod parse_logic;
 mod parse_table;

@@ -20,6 +20,8 @@ mod parse;
 mod property;
 mod scan;
 pub mod temporal;
+#[cfg(test)]
+mod tests;
 mod text;
 pub mod value;
 
@@ -33,6 +35,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use evaluate::Machine;
+use kind::DefinedKind;
 use locals::Locals;
 use node::{Node, Test};
 
@@ -56,6 +59,7 @@ pub struct UnaryTests {
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     names: Vec<String>,
+    kinds: Vec<DefinedKind>,
 }
 
 /// Why a text is not FEEL.
@@ -89,7 +93,7 @@ pub struct Budget {
     pub steps_left: u64,
     /// Bytes, roughly, of all values built on the way, whether or not they end in the result.
     pub size_left: u64,
-    /// How many evaluations may still lie inside one another.
+    /// How many evaluations may still lie inside one another. Each takes about a kilobyte of stack.
     pub depth_left: u32,
 }
 
@@ -136,6 +140,11 @@ pub fn parse_unary_tests_with(source: &str, names: &Names) -> Result<UnaryTests,
 }
 
 impl Expression {
+    /// The variable that it is, when it is nothing else.
+    pub fn as_variable(&self) -> Option<&str> {
+        if let Node::Name(name) = &*self.node { Some(name) } else { None }
+    }
+
     /// The value of this expression.
     pub fn evaluate(
         &self,
@@ -144,7 +153,7 @@ impl Expression {
         budget: &mut Budget,
     ) -> Result<Value, EvaluationError> {
         let depth_left = budget.depth_left;
-        let outcome = Machine { scope, environment, budget }.value(&self.node, None);
+        let outcome = Machine::new(scope, environment, budget).value(&self.node, None);
         budget.depth_left = depth_left;
         outcome
     }
@@ -165,7 +174,7 @@ impl UnaryTests {
         let depth_left = budget.depth_left;
         let locals = Locals::input(None, input);
         let answer =
-            Machine { scope, environment, budget }.any_test(input, &self.tests, Some(&locals));
+            Machine::new(scope, environment, budget).any_test(input, &self.tests, Some(&locals));
         budget.depth_left = depth_left;
         Ok(answer? == Some(!self.negated))
     }
@@ -195,6 +204,15 @@ impl Names {
     pub fn allow(&mut self, name: &str) {
         self.names.push(name.to_owned());
     }
+
+    /// Says what a type of a model is, in the words of FEEL, such as `list<number>` or
+    /// `context<a: string>`; it may use types that were defined before. `instance of` knows it then.
+    pub fn define_type(&mut self, name: &str, definition: &str) -> Result<(), ParseError> {
+        let parser = parse::Parser::new(scan::Scanner::new(definition, self));
+        let (kind, depth) = parser.whole_kind()?;
+        self.kinds.push(DefinedKind { name: name.to_owned(), kind, depth });
+        Ok(())
+    }
 }
 
 impl Scope for Context {
@@ -204,8 +222,9 @@ impl Scope for Context {
 }
 
 impl Default for Budget {
+    /// Enough for what people write, and at worst some tens of milliseconds.
     fn default() -> Budget {
-        Budget { steps_left: 1_000_000, size_left: 64 * 1024 * 1024, depth_left: 128 }
+        Budget { steps_left: 1_000_000, size_left: 64 * 1024 * 1024, depth_left: 512 }
     }
 }
 

@@ -4,7 +4,7 @@
 //! Reading order: [`graph`] is what a process is compiled to, by [`bpmn`]; [`state`] what is
 //! remembered about those that run; [`kernel`] what follows from what, with `node` for each kind of
 //! node; `verb` one file per command; [`apply`](mod@apply) what events do. [`feel`] evaluates
-//! expressions, [`dmn`] decisions, [`schedule`] reads times.
+//! expressions, [`dmn`] decisions, [`schedule`] reads times; [`invariant`] lists what always holds.
 //!
 //! Absent on purpose: IO, clocks, randomness, threads, async, logging. Time is an argument. Nothing
 //! here knows of queues or leases: a job is asked of the [`kernel::Port`].
@@ -14,6 +14,7 @@ pub mod bpmn;
 pub mod dmn;
 pub mod feel;
 pub mod graph;
+pub mod invariant;
 pub mod kernel;
 mod node;
 pub mod schedule;

@@ -84,6 +84,15 @@ pub fn parse_duration(text: &str) -> Result<Span, ParseError> {
     Ok(span)
 }
 
+/// How long a timer waits: a duration, of which a negative one is none at all. Computed ones often
+/// are: what is late is due now.
+pub fn parse_delay(text: &str) -> Result<Span, ParseError> {
+    match text.strip_prefix('-') {
+        Some(positive) => parse_duration(positive).map(|_| Span::default()),
+        None => parse_duration(text),
+    }
+}
+
 /// A time in ISO 8601 with an offset, a zone, or both, such as `2026-01-31T12:00:00Z` or
 /// `2026-01-31T12:00:00+01:00[Europe/Berlin]`. The offset rules if they do not agree. Times before
 /// 1970 are 0.

@@ -119,6 +119,11 @@ impl FlowState {
         self.jobs.get(&job).copied()
     }
 
+    /// The jobs that element instances wait for, in no particular order.
+    pub fn attached_jobs(&self) -> impl Iterator<Item = Key> {
+        self.jobs.keys().copied()
+    }
+
     /// A definition.
     pub fn definition(&self, key: Key) -> Option<&Definition> {
         self.definitions.get(&key)
@@ -144,6 +149,16 @@ impl FlowState {
         // The map is small and looked at once per start; a name that borrows would need a wrapper.
         let name: DefinitionName = (tenant.into(), kind, id.into());
         self.versions.get(&name).map_or(&[], Vec::as_slice)
+    }
+
+    /// All live element instances, in no particular order.
+    pub fn elements(&self) -> impl Iterator<Item = (Key, &Element)> {
+        self.elements.iter().map(|(key, element)| (*key, element))
+    }
+
+    /// The names of messages and signals that somebody waits for, in order.
+    pub fn topic_names(&self) -> impl Iterator<Item = &str> {
+        self.topics.keys().map(|(_, (_, name, _))| &**name)
     }
 
     /// The incident with this key.
@@ -187,11 +202,11 @@ impl FlowState {
     }
 
     /// The value of a variable, JSON, as an element instance sees it.
-    pub fn variable(&self, mut scope: Key, name: &str) -> Option<&Text> {
+    pub fn variable(&self, mut scope: Key, name: &str) -> Option<Text> {
         loop {
             let element = self.elements.get(&scope)?;
             if let Some(value) = element.variables.get(name) {
-                return Some(value);
+                return Some(element.results_so_far(name).unwrap_or_else(|| value.clone()));
             }
             scope = element.scope;
         }
@@ -202,7 +217,9 @@ impl FlowState {
         let mut seen = BTreeMap::new();
         while let Some(element) = self.elements.get(&scope) {
             for (name, value) in &element.variables {
-                seen.entry(name.clone()).or_insert_with(|| value.clone());
+                seen.entry(name.clone()).or_insert_with(|| {
+                    element.results_so_far(name).unwrap_or_else(|| value.clone())
+                });
             }
             scope = element.scope;
         }

@@ -18,6 +18,10 @@ pub(super) fn decide<S: Sink>(
     let slot = step.job_held(command.lease, Verb::ThrowError)?;
 
     let brought = windlass_flow::kernel::split(&command.variables)?;
+    if windlass_flow::kernel::is_listener(step, command.lease.key) {
+        let (key, verb) = (command.lease.key, Verb::ThrowError.name());
+        return Err(Rejection::JobInWrongState { key, state: "a listener's", verb });
+    }
 
     // Cannot fail from here.
     let message = step.message(&command.message);

@@ -1,24 +1,28 @@
 //! Cycles without a wait state: a token in one would run for ever in one go.
 //!
 //! As in Zeebe a cycle is refused if all its elements pass at once and one of them is more than a
-//! gateway: an undefined or manual task, a script, an intermediate throw event that is done at once.
-//! Conditions are not looked at. A cycle of gateways alone is only warned of.
+//! gateway: an undefined or manual task, a script, an intermediate throw event that is done at once,
+//! a call of a process of the same document, which leads to that process's start event. Conditions
+//! are not looked at. A cycle of gateways alone is only warned of.
 
 use super::outline::{Index, Item, Outline, Tag};
 use super::report::{Report, quote};
-use crate::graph::{Action, Graph, Kind, Node, NodeId, Trigger};
+use crate::graph::{Action, Graph, Kind, Node, NodeId, Template, Trigger};
 
 /// Elements of a cycle that a message names.
 const NAMES_MAX: usize = 10;
 
 /// Reports each knot of cycles once, at its first element that is no gateway.
-pub(super) fn check(outline: &Outline<'_>, graph: &Graph, report: &mut Report) {
-    let steps = Steps::of(outline, graph);
+pub(super) fn check(outlines: &[Outline<'_>], graphs: &[Graph], report: &mut Report) {
+    let places = Places::of(outlines, graphs);
+    let steps = places.steps();
     for knot in Search::of(&steps).knots() {
-        let first = knot.iter().copied().find(|id| !is_gateway(&graph.node(*id).kind));
-        let at = first.or_else(|| knot.first().copied());
-        let (Some(at), Some(item)) = (at, at.and_then(|at| outline.item(at))) else { continue };
-        let path = names(graph, &steps.around(at, &knot));
+        let is_more =
+            |place: &NodeId| places.get(*place).is_some_and(|(_, node)| !is_gateway(&node.kind));
+        let first = knot.iter().copied().find(is_more);
+        let Some(at) = first.or_else(|| knot.first().copied()) else { continue };
+        let Some((item, _)) = places.get(at) else { continue };
+        let path = places.names(&steps.around(at, &knot));
         match first {
             Some(_) => report.error(item.xml, format!("this cycle has no wait state: {path}")),
             None => report.warning(item.xml, format!("this cycle of gateways never waits: {path}")),
@@ -37,36 +41,90 @@ fn passes(item: Item<'_>, node: &Node) -> bool {
     let at_once = is_gateway(&node.kind)
         || (task && matches!(&node.kind, Kind::PassThrough))
         || matches!(&node.kind, Kind::Script(_) | Kind::Catch(Trigger::Link(_)))
-        || matches!(&node.kind, Kind::Throw(Action::None | Action::Link(_)));
+        || matches!(&node.kind, Kind::Throw(Action::None | Action::Link(_)))
+        || matches!(&node.kind, Kind::Start(_) | Kind::Call(_));
     at_once && node.on_start.is_empty() && node.on_end.is_empty()
+}
+
+/// The nodes of all processes of a document, numbered through; here a [`NodeId`] is such a number.
+struct Places<'p, 'a> {
+    all: Vec<(Item<'a>, &'p Node)>,
+    /// Of each process: its graph, and the number of its first node.
+    processes: Vec<(&'p Graph, u32)>,
+}
+
+impl<'p, 'a> Places<'p, 'a> {
+    fn of(outlines: &[Outline<'a>], graphs: &'p [Graph]) -> Places<'p, 'a> {
+        let mut places = Places { all: Vec::new(), processes: Vec::new() };
+        for (outline, graph) in outlines.iter().zip(graphs) {
+            let base = u32::try_from(places.all.len()).expect("the XML parser bounds its nodes");
+            places.processes.push((graph, base));
+            places.all.extend(outline.items.iter().copied().zip(&graph.nodes));
+        }
+        places
+    }
+
+    fn get(&self, place: NodeId) -> Option<(Item<'a>, &'p Node)> {
+        self.all.get(usize::try_from(place.0).ok()?).copied()
+    }
+
+    fn passes(&self, place: NodeId) -> bool {
+        self.get(place).is_some_and(|(item, node)| passes(item, node))
+    }
+
+    fn steps(&self) -> Steps {
+        let starts: Index<&str, NodeId> = self
+            .processes
+            .iter()
+            .filter_map(|(graph, base)| {
+                let start = graph.nodes.first()?.start?;
+                Some((&*graph.id, NodeId(base + start.0)))
+            })
+            .collect();
+        let mut steps = Vec::with_capacity(self.all.len());
+        for (graph, base) in &self.processes {
+            for node in &graph.nodes {
+                let place = NodeId(u32::try_from(steps.len()).expect("these are all places"));
+                let here = |to: NodeId| NodeId(base + to.0);
+                let mut to = Vec::new();
+                if let Kind::Call(call) = &node.kind {
+                    // It goes on when the called process ends, which is not looked at.
+                    to.extend(called(&call.process_id, &starts));
+                } else {
+                    to.extend(node.outgoing.iter().map(|flow| here(graph.flow(*flow).to)));
+                }
+                if let Kind::Throw(Action::Link(target)) = &node.kind {
+                    to.push(here(*target));
+                }
+                to.retain(|to| self.passes(place) && self.passes(*to));
+                steps.push(to);
+            }
+        }
+        Steps(steps)
+    }
+
+    fn names(&self, path: &[NodeId]) -> String {
+        let ids = path.iter().filter_map(|place| self.get(*place)).map(|(_, node)| quote(&node.id));
+        let mut names: Vec<String> = ids.take(NAMES_MAX).collect();
+        if path.len() > NAMES_MAX {
+            names.push("...".to_owned());
+        }
+        names.join(" > ")
+    }
+}
+
+/// The start of a called process, if it is of the same document.
+fn called(process_id: &Template, starts: &Index<&str, NodeId>) -> Option<NodeId> {
+    match process_id {
+        Template::Static(id) => starts.get(&**id).copied(),
+        Template::Feel(_) => None,
+    }
 }
 
 /// Where a token goes from each node, if both pass it on at once.
 struct Steps(Vec<Vec<NodeId>>);
 
 impl Steps {
-    fn of(outline: &Outline<'_>, graph: &Graph) -> Steps {
-        let pass: Vec<bool> = outline
-            .items
-            .iter()
-            .zip(&graph.nodes)
-            .map(|(item, node)| passes(*item, node))
-            .collect();
-        let passes = |id: NodeId| {
-            usize::try_from(id.0).ok().and_then(|index| pass.get(index)).copied().unwrap_or(false)
-        };
-        let steps = (0..).map(NodeId).zip(&graph.nodes).map(|(id, node)| {
-            let mut to: Vec<NodeId> =
-                node.outgoing.iter().map(|flow| graph.flow(*flow).to).collect();
-            if let Kind::Throw(Action::Link(target)) = &node.kind {
-                to.push(*target);
-            }
-            to.retain(|to| passes(id) && passes(*to));
-            to
-        });
-        Steps(steps.collect())
-    }
-
     fn from(&self, id: NodeId) -> &[NodeId] {
         let steps = usize::try_from(id.0).ok().and_then(|index| self.0.get(index));
         steps.map(Vec::as_slice).unwrap_or_default()
@@ -197,13 +255,4 @@ impl<'s> Search<'s> {
             .and_then(|index| self.marks.get_mut(index))
             .expect("node numbers come from this graph")
     }
-}
-
-fn names(graph: &Graph, path: &[NodeId]) -> String {
-    let mut names: Vec<String> =
-        path.iter().take(NAMES_MAX).map(|id| quote(&graph.node(*id).id)).collect();
-    if path.len() > NAMES_MAX {
-        names.push("...".to_owned());
-    }
-    names.join(" > ")
 }

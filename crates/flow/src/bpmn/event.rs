@@ -4,6 +4,7 @@ use super::node::Reader;
 use super::outline::{Item, Tag};
 use super::report::quote;
 use super::xml::{self, Element};
+use crate::feel::{Budget, Context, Environment, Value};
 use crate::graph::{
     Action, Boundary, Kind, MessageCatch, MessageThrow, NodeId, Start, Template, Text, Timer,
     TimerKind, Trigger,
@@ -62,11 +63,36 @@ impl<'a> Reader<'_, 'a> {
             (Some(definition), Tag::EventSubProcess) => {
                 Some(self.trigger(definition, Place::EventSubProcess, interrupting)?)
             }
-            (Some(definition), _) => Some(self.trigger(definition, Place::Process, false)?),
+            (Some(definition), _) => {
+                let trigger = self.trigger(definition, Place::Process, false)?;
+                Some(self.named(definition, trigger)?)
+            }
         };
         let form = xml::extension(element, "formDefinition");
         let form_id = form.and_then(|form| xml::attribute(form, "formId")).unwrap_or_default();
         Some(Kind::Start(Start { trigger, interrupting, form_id: form_id.into() }))
+    }
+
+    /// What starts a process is known before there are variables: the name of a message or a signal
+    /// is computed here.
+    fn named(&mut self, definition: Element<'a>, mut trigger: Trigger) -> Option<Trigger> {
+        let (Trigger::Message(MessageCatch { name, .. }) | Trigger::Signal(name)) = &mut trigger
+        else {
+            return Some(trigger);
+        };
+        if let Template::Feel(expression) = name {
+            let environment = Environment { now_ms: 0, seed: 0 };
+            let value =
+                expression.evaluate(&Context::default(), &environment, &mut Budget::default());
+            let Ok(Value::Text(text)) = value else {
+                let what = "the name that a process is started by must be text, and cannot depend on \
+                            variables";
+                self.report.error(definition, what);
+                return None;
+            };
+            *name = Template::Static(text);
+        }
+        Some(trigger)
     }
 
     pub(super) fn catch_event(&mut self, element: Element<'a>) -> Option<Kind> {
@@ -92,7 +118,7 @@ impl<'a> Reader<'_, 'a> {
     }
 
     /// What a throw or end event does.
-    pub(super) fn throw(&mut self, id: NodeId, item: Item<'a>) -> Option<Action> {
+    pub(super) fn throw(&mut self, item: Item<'a>) -> Option<Action> {
         let element = item.xml;
         let Some(definition) = self.definition(element)? else { return Some(Action::None) };
         let end = item.tag == Tag::EndEvent;
@@ -105,7 +131,7 @@ impl<'a> Reader<'_, 'a> {
             "errorEventDefinition" if end => self.code(definition, "error").map(Action::Error),
             "terminateEventDefinition" if end => Some(Action::Terminate),
             "linkEventDefinition" if !end => self.link(item.scope, definition).map(Action::Link),
-            "compensateEventDefinition" => self.compensate(id, item.scope, definition),
+            "compensateEventDefinition" => self.compensate(item.scope, definition),
             name => {
                 let kind = name.strip_suffix("EventDefinition").unwrap_or(name);
                 let place = if end { "an end event" } else { "an intermediate throw event" };
@@ -279,7 +305,7 @@ impl<'a> Reader<'_, 'a> {
         target
     }
 
-    fn compensate(&mut self, id: NodeId, scope: NodeId, definition: Element<'a>) -> Option<Action> {
+    fn compensate(&mut self, scope: NodeId, definition: Element<'a>) -> Option<Action> {
         if !xml::flag(definition, "waitForCompletion", true) {
             let what = "compensation that is not waited for is not supported";
             self.report.error(definition, what);
@@ -288,11 +314,10 @@ impl<'a> Reader<'_, 'a> {
             return Some(Action::Compensate(None));
         }
         let target = self.outline.find(definition, "activityRef");
-        let same_scope = target
-            .filter(|target| *target != id)
+        let activity = target
             .and_then(|target| self.outline.item(target))
-            .is_some_and(|item| item.scope == scope);
-        if !same_scope {
+            .is_some_and(|item| item.scope == scope && item.tag.is_activity());
+        if !activity {
             self.report.error(definition, "must refer to an activity of the same scope");
             return None;
         }
@@ -332,7 +357,7 @@ impl<'a> Reader<'_, 'a> {
         let value = self.value(element, name, &text)?;
         if let Template::Static(text) = &value {
             let error = match kind {
-                TimerKind::Duration => schedule::parse_duration(text).err(),
+                TimerKind::Duration => schedule::parse_delay(text).err(),
                 TimerKind::Date => schedule::parse_date(text).err(),
                 TimerKind::Cycle => schedule::parse_cycle(text).err(),
             };

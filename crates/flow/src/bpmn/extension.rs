@@ -3,7 +3,7 @@
 use super::node::Reader;
 use super::report::{Report, quote};
 use super::xml::{self, Element, ZEEBE};
-use crate::feel::{self, Expression};
+use crate::feel::{self, Expression, Value};
 use crate::graph::{Binding, JobSpec, Listener, Mapping, Template, Text};
 
 /// What a job is retried without being told.
@@ -58,11 +58,6 @@ pub(super) fn check_known(element: Element<'_>, report: &mut Report) {
     }
 }
 
-/// The one parser of expressions.
-fn parse(text: &str) -> Result<Expression, feel::ParseError> {
-    feel::parse(text)
-}
-
 /// An expression; static text is refused. `what` is the attribute.
 pub(super) fn expression(
     report: &mut Report,
@@ -75,7 +70,7 @@ pub(super) fn expression(
         report.error(element, message);
         return None;
     };
-    match parse(source) {
+    match feel::parse(source) {
         Ok(expression) => Some(expression),
         Err(error) => {
             let (message, position) = (error.message, error.position);
@@ -185,14 +180,20 @@ impl<'a> Reader<'_, 'a> {
         self.value(definition, "priority", text)
     }
 
-    /// Inputs and outputs.
+    /// Inputs and outputs. As in Zeebe an input may be static text, and an output may not.
     pub(super) fn mappings(&mut self, element: Element<'a>) -> (Vec<Mapping>, Vec<Mapping>) {
         let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
         let Some(mapping) = xml::extension(element, "ioMapping") else { return (inputs, outputs) };
         for entry in xml::zeebe_children(mapping) {
             match xml::name_of(entry) {
-                "input" => inputs.extend(self.mapping(entry)),
-                "output" => outputs.extend(self.mapping(entry)),
+                "input" => {
+                    let source = self.required_value(entry, "source");
+                    inputs.extend(self.mapping(entry, source));
+                }
+                "output" => {
+                    let source = self.required_expression(entry, "source").map(Template::Feel);
+                    outputs.extend(self.mapping(entry, source));
+                }
                 other => {
                     self.report.warning(entry, format!("zeebe:{other} is not known here"));
                 }
@@ -201,8 +202,7 @@ impl<'a> Reader<'_, 'a> {
         (inputs, outputs)
     }
 
-    fn mapping(&mut self, entry: Element<'a>) -> Option<Mapping> {
-        let source = self.required_value(entry, "source");
+    fn mapping(&mut self, entry: Element<'a>, source: Option<Template>) -> Option<Mapping> {
         let target = self.required_text(entry, "target")?.trim();
         let path: Vec<Text> = target.split('.').map(Text::from).collect();
         if !path.iter().all(|name| is_name(name)) {
@@ -236,18 +236,14 @@ impl<'a> Reader<'_, 'a> {
     fn listener(&mut self, element: Element<'a>, entry: Element<'a>) -> Option<Listener> {
         let job_type = self.required_value(entry, "type");
         let retries = self.retries(entry);
-        let mut all = headers(element);
-        if let Some(own) =
-            xml::zeebe_children(entry).find(|own| xml::name_of(*own) == "taskHeaders")
-        {
-            header_entries(own, &mut all);
-        }
+        let own = xml::zeebe_children(entry).find(|own| xml::name_of(*own) == "taskHeaders");
+        let headers = json(&own.map(entries).unwrap_or_default());
         let priority = self.job_priority(element);
         let job = JobSpec {
             job_type: job_type?,
             retries: retries?,
             priority,
-            headers: json(&all),
+            headers,
             computed_headers: Vec::new(),
         };
         Some(Listener { job })
@@ -271,39 +267,30 @@ impl<'a> Reader<'_, 'a> {
     }
 }
 
-/// The headers of an element, in their order; of equal keys the last one counts.
+/// The headers of an element, in their order.
 pub(super) fn headers<'a>(element: Element<'a>) -> Vec<(&'a str, &'a str)> {
-    let mut all = Vec::new();
-    if let Some(list) = xml::extension(element, "taskHeaders") {
-        header_entries(list, &mut all);
-    }
-    all
+    xml::extension(element, "taskHeaders").map(entries).unwrap_or_default()
 }
 
-fn header_entries<'a>(list: Element<'a>, all: &mut Vec<(&'a str, &'a str)>) {
-    for header in xml::zeebe_children(list).filter(|header| xml::name_of(*header) == "header") {
-        let (key, value) = (header.attribute("key"), header.attribute("value"));
-        if let (Some(key), Some(value)) = (key.filter(|key| !key.is_empty()), value) {
-            all.retain(|(other, _)| *other != key);
-            all.push((key, value));
-        }
-    }
+fn entries<'a>(list: Element<'a>) -> Vec<(&'a str, &'a str)> {
+    xml::zeebe_children(list)
+        .filter(|header| xml::name_of(*header) == "header")
+        .filter_map(|header| Some((xml::attribute(header, "key")?, header.attribute("value")?)))
+        .collect()
 }
 
-/// A JSON object of text; nothing if there are no entries.
+/// A JSON object of text; nothing if there are no entries. Of equal keys the last one counts.
 pub(super) fn json(headers: &[(&str, &str)]) -> Text {
     if headers.is_empty() {
         return Text::default();
     }
-    let quoted = |text: &str| serde_json::Value::from(text).to_string();
-    let entries: Vec<String> =
-        headers.iter().map(|(key, value)| format!("{}:{}", quoted(key), quoted(value))).collect();
-    format!("{{{}}}", entries.join(",")).into()
+    let entries = headers.iter().map(|(key, value)| ((*key).into(), Value::text(value))).collect();
+    Value::context(entries).to_json().into()
 }
 
 /// Whether a variable can be called so.
 fn is_name(text: &str) -> bool {
     let first = text.chars().next();
-    first.is_some_and(|first| first.is_alphabetic() || first == '_' || first == '$')
-        && text.chars().all(|next| next.is_alphanumeric() || matches!(next, '_' | '-' | '$'))
+    first.is_some_and(|first| first.is_alphabetic() || first == '_')
+        && text.chars().all(|next| next.is_alphanumeric() || next == '_')
 }

@@ -1,7 +1,7 @@
 //! Ties the nodes of a process together: flows, boundaries, starts, compensation.
 
 use super::extension;
-use super::outline::{Outline, Tag};
+use super::outline::{Item, Outline, Tag};
 use super::report::{Report, quote};
 use super::xml::{self, Element};
 use crate::graph::{Flow, FlowId, Graph, Kind, Node, NodeId, Trigger};
@@ -12,6 +12,7 @@ pub(super) fn tie(outline: &Outline<'_>, graph: &mut Graph, report: &mut Report)
     defaults(outline, graph, report);
     starts(outline, graph);
     boundaries(outline, graph);
+    inclusive_joins(outline, graph);
     compensation(outline, graph, report);
 }
 
@@ -60,7 +61,9 @@ fn condition(element: Element<'_>, report: &mut Report) -> Option<crate::feel::E
 }
 
 fn defaults(outline: &Outline<'_>, graph: &mut Graph, report: &mut Report) {
-    for (id, item) in outline.numbered() {
+    // Elsewhere there are no conditions, and a default flow means nothing.
+    let choosing = |item: &Item<'_>| matches!(item.tag, Tag::Exclusive | Tag::Inclusive);
+    for (id, item) in outline.numbered().filter(|(_, item)| choosing(item)) {
         let Some(name) = xml::attribute(item.xml, "default") else { continue };
         let found = graph
             .get(id)
@@ -104,6 +107,15 @@ fn boundaries(outline: &Outline<'_>, graph: &mut Graph) {
     }
 }
 
+fn inclusive_joins(outline: &Outline<'_>, graph: &mut Graph) {
+    for (id, item) in outline.numbered().filter(|(_, item)| item.tag == Tag::Inclusive) {
+        let joins = graph.get(id).is_some_and(|node| node.incoming.len() > 1);
+        if let Some(scope) = node_mut(graph, item.scope).filter(|_| joins) {
+            scope.inclusive_joins.push(id);
+        }
+    }
+}
+
 fn compensation(outline: &Outline<'_>, graph: &mut Graph, report: &mut Report) {
     for (id, item) in outline.numbered() {
         let Some(Kind::Boundary(boundary)) = graph.get(id).map(|node| &node.kind) else { continue };
@@ -114,8 +126,9 @@ fn compensation(outline: &Outline<'_>, graph: &mut Graph, report: &mut Report) {
         let name = xml::attribute(item.xml, "id").unwrap_or_default();
         let mut handlers = outline
             .associations
-            .iter()
-            .filter(|association| xml::attribute(**association, "sourceRef") == Some(name))
+            .get(name)
+            .into_iter()
+            .flatten()
             .filter_map(|association| outline.find(*association, "targetRef"));
         let handler = handlers.next();
         let one = handler.filter(|_| handlers.next().is_none());

@@ -4,7 +4,7 @@
 use super::extension::check_known;
 use super::outline::{Item, Model, Outline, Tag};
 use super::report::Report;
-use super::xml::{self, Element};
+use super::xml;
 use crate::graph::{Graph, Kind, Node, NodeId, Repeat};
 
 /// Reads the elements of one process.
@@ -17,7 +17,7 @@ pub(super) struct Reader<'m, 'a> {
 /// The nodes of a process; its flows come later.
 pub(super) fn graph<'a>(model: &Model<'a>, outline: &Outline<'a>, report: &mut Report) -> Graph {
     let mut reader = Reader { model, outline, report };
-    let nodes: Vec<Node> = outline.numbered().map(|(id, item)| reader.node(id, item)).collect();
+    let nodes: Vec<Node> = outline.items.iter().map(|item| reader.node(*item)).collect();
     let process = outline.item(NodeId::PROCESS).map(|item| item.xml);
     let tag = process.and_then(|process| xml::extension(process, "versionTag"));
     let tag = tag.and_then(|tag| xml::attribute(tag, "value")).unwrap_or_default();
@@ -31,11 +31,11 @@ pub(super) fn graph<'a>(model: &Model<'a>, outline: &Outline<'a>, report: &mut R
 }
 
 impl<'a> Reader<'_, 'a> {
-    fn node(&mut self, id: NodeId, item: Item<'a>) -> Node {
+    fn node(&mut self, item: Item<'a>) -> Node {
         let Item { xml: element, tag, scope, .. } = item;
         check_known(element, self.report);
         // What could not be read was reported: the graph will not be used.
-        let kind = self.kind(id, item).unwrap_or(Kind::PassThrough);
+        let kind = self.kind(item).unwrap_or(Kind::PassThrough);
         let (inputs, outputs) = self.mappings(element);
         let (on_start, on_end) = self.listeners(element);
         Node {
@@ -51,9 +51,10 @@ impl<'a> Reader<'_, 'a> {
             outputs,
             boundaries: Vec::new(),
             event_scopes: Vec::new(),
+            inclusive_joins: Vec::new(),
             start: None,
             event_starts: Vec::new(),
-            repeat: self.repeat(element),
+            repeat: self.repeat(item),
             on_start,
             on_end,
             compensation: None,
@@ -62,16 +63,16 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    fn kind(&mut self, id: NodeId, item: Item<'a>) -> Option<Kind> {
+    fn kind(&mut self, item: Item<'a>) -> Option<Kind> {
         let element = item.xml;
         match item.tag {
             Tag::Process => Some(Kind::Process),
             Tag::SubProcess => Some(Kind::SubProcess),
             Tag::EventSubProcess => Some(Kind::EventSubProcess),
             Tag::StartEvent => self.start_event(item),
-            Tag::EndEvent => self.throw(id, item).map(Kind::End),
+            Tag::EndEvent => self.throw(item).map(Kind::End),
             Tag::CatchEvent => self.catch_event(element),
-            Tag::ThrowEvent => self.throw(id, item).map(Kind::Throw),
+            Tag::ThrowEvent => self.throw(item).map(Kind::Throw),
             Tag::BoundaryEvent => self.boundary_event(element),
             Tag::Task | Tag::ManualTask | Tag::Unsupported => Some(Kind::PassThrough),
             Tag::ServiceTask => self.service_task(element),
@@ -88,11 +89,16 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    fn repeat(&mut self, element: Element<'a>) -> Option<Box<Repeat>> {
+    fn repeat(&mut self, item: Item<'a>) -> Option<Box<Repeat>> {
+        let element = item.xml;
         if let Some(standard) = xml::child(element, "standardLoopCharacteristics") {
             self.report.error(standard, "a standard loop is not supported: use multi-instance");
         }
         let outer = xml::child(element, "multiInstanceLoopCharacteristics")?;
+        if !item.tag.is_activity() {
+            self.report.error(outer, "only an activity can be multi-instance");
+            return None;
+        }
         let Some(inner) = xml::extension(outer, "loopCharacteristics") else {
             self.report.error(outer, "a multi-instance needs zeebe:loopCharacteristics");
             return None;

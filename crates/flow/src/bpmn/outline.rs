@@ -1,9 +1,9 @@
 //! What stands in a document and where: the elements of each process, numbered, and indexes of all
 //! that other elements refer to. Nothing is made of them yet.
 
-use hashbrown::HashMap;
+use std::collections::BTreeMap;
+
 use roxmltree::Document;
-use rustc_hash::FxBuildHasher;
 
 use super::report::{Report, quote};
 use super::xml::{self, BPMN, Element};
@@ -12,8 +12,8 @@ use crate::graph::NodeId;
 /// Sub-processes in sub-processes.
 const DEPTH_MAX: u32 = 64;
 
-/// An index; never iterated.
-pub(super) type Index<K, V> = HashMap<K, V, FxBuildHasher>;
+/// An index. Its keys are the author's: a tree cannot be flooded as hashing can.
+pub(super) type Index<K, V> = BTreeMap<K, V>;
 
 /// A document.
 pub(super) struct Model<'a> {
@@ -29,8 +29,8 @@ pub(super) struct Outline<'a> {
     pub(super) items: Vec<Item<'a>>,
     /// Sequence flows.
     pub(super) flows: Vec<Element<'a>>,
-    /// Associations: they tell which activity compensates.
-    pub(super) associations: Vec<Element<'a>>,
+    /// Associations by source: they tell which activity compensates.
+    pub(super) associations: Index<&'a str, Vec<Element<'a>>>,
     /// Node numbers by id.
     pub(super) ids: Index<&'a str, NodeId>,
     /// Catch events of links by scope and name.
@@ -72,6 +72,26 @@ pub(super) enum Tag {
     EventBased,
     /// Reported; its contents are not looked at.
     Unsupported,
+}
+
+impl Tag {
+    /// Whether events can be attached to it and compensation can undo it.
+    pub(super) fn is_activity(self) -> bool {
+        matches!(
+            self,
+            Tag::SubProcess
+                | Tag::Task
+                | Tag::ManualTask
+                | Tag::ServiceTask
+                | Tag::UserTask
+                | Tag::ScriptTask
+                | Tag::BusinessRuleTask
+                | Tag::SendTask
+                | Tag::ReceiveTask
+                | Tag::CallActivity
+                | Tag::Unsupported
+        )
+    }
 }
 
 impl<'a> Model<'a> {
@@ -133,34 +153,38 @@ impl<'a> Outline<'a> {
         let mut outline = Outline {
             items: Vec::new(),
             flows: Vec::new(),
-            associations: Vec::new(),
+            associations: Index::default(),
             ids: Index::default(),
             links: Index::default(),
         };
-        let mut scopes: Index<roxmltree::NodeId, NodeId> = Index::default();
-        scopes.insert(process.id(), NodeId::PROCESS);
+        if xml::attribute(process, "id").is_none() {
+            report.error(process, "this process has no id");
+        }
+        let mut scopes: Index<u32, NodeId> = Index::default();
+        scopes.insert(process.id().get(), NodeId::PROCESS);
         outline.push(Item { xml: process, tag: Tag::Process, scope: NodeId::PROCESS, depth: 0 });
         for element in
             process.descendants().filter(|node| node.tag_name().namespace() == Some(BPMN))
         {
-            let Some(scope) = element.parent().and_then(|parent| scopes.get(&parent.id())) else {
+            let Some(scope) = element.parent().and_then(|parent| scopes.get(&parent.id().get()))
+            else {
                 continue;
             };
             let Some(depth) = outline.item(*scope).map(|item| item.depth) else { continue };
             let Some(tag) = outline.classify(element, report) else { continue };
-            let item = Item { xml: element, tag, scope: *scope, depth: depth + 1 };
+            let opens = matches!(tag, Tag::SubProcess | Tag::EventSubProcess);
+            let too_deep = opens && depth >= DEPTH_MAX;
+            if too_deep {
+                let what = format!("sub-processes lie more than {DEPTH_MAX} deep in each other");
+                report.error(element, what);
+            }
             if xml::attribute(element, "id").is_none() {
                 report.error(element, format!("this {} has no id", xml::name_of(element)));
             }
-            let id = outline.push(item);
-            if matches!(tag, Tag::SubProcess | Tag::EventSubProcess) {
-                if depth >= DEPTH_MAX {
-                    let what =
-                        format!("sub-processes lie more than {DEPTH_MAX} deep in each other");
-                    report.error(element, what);
-                } else {
-                    scopes.insert(element.id(), id);
-                }
+            let tag = if too_deep { Tag::Unsupported } else { tag };
+            let id = outline.push(Item { xml: element, tag, scope: *scope, depth: depth + 1 });
+            if opens && !too_deep {
+                scopes.insert(element.id().get(), id);
             }
         }
         outline
@@ -195,7 +219,9 @@ impl<'a> Outline<'a> {
                 return None;
             }
             "association" => {
-                self.associations.push(element);
+                if let Some(source) = xml::attribute(element, "sourceRef") {
+                    self.associations.entry(source).or_default().push(element);
+                }
                 return None;
             }
             _ if IGNORED.contains(&name) => return None,

@@ -7,6 +7,8 @@ use super::{Problem, Severity};
 const PROBLEMS_MAX: usize = 100;
 /// Characters of the author's text in a message.
 const QUOTE_MAX: usize = 80;
+/// Characters of a message.
+const MESSAGE_MAX: usize = 500;
 
 /// Collects problems.
 #[derive(Default)]
@@ -61,19 +63,26 @@ impl Report {
     }
 
     fn add(&mut self, element: Element<'_>, severity: Severity, message: String) {
+        if self.is_full(severity) {
+            return;
+        }
         // Extensions and parts of an element are called by the id of the element.
         let whole = element.ancestors().filter(|element| !is_part(xml::name_of(*element)));
         let id = whole.filter_map(|element| xml::attribute(element, "id")).next();
-        let element_id = cut(id.unwrap_or_default());
+        let element_id = cut(id.unwrap_or_default(), QUOTE_MAX);
         let offset = Some(element.range().start);
         self.keep(Found { offset, element: element_id, message, severity });
     }
 
-    fn keep(&mut self, found: Found) {
-        let same = self.found.iter().filter(|other| other.severity == found.severity).count();
-        if same < PROBLEMS_MAX {
+    fn keep(&mut self, mut found: Found) {
+        if !self.is_full(found.severity) {
+            found.message = cut(&found.message, MESSAGE_MAX);
             self.found.push(found);
         }
+    }
+
+    fn is_full(&self, severity: Severity) -> bool {
+        self.found.iter().filter(|found| found.severity == severity).count() >= PROBLEMS_MAX
     }
 }
 
@@ -86,14 +95,14 @@ fn is_part(name: &str) -> bool {
 
 /// The author's text, in quotes, not too much of it.
 pub(super) fn quote(text: &str) -> String {
-    format!("'{}'", cut(text))
+    format!("'{}'", cut(text, QUOTE_MAX))
 }
 
-fn cut(text: &str) -> String {
-    if text.chars().nth(QUOTE_MAX).is_none() {
+fn cut(text: &str, characters: usize) -> String {
+    if text.chars().nth(characters).is_none() {
         return text.to_owned();
     }
-    text.chars().take(QUOTE_MAX).chain("...".chars()).collect()
+    text.chars().take(characters).chain("...".chars()).collect()
 }
 
 /// Lines and columns of growing offsets.

@@ -1,6 +1,6 @@
 //! Rules that only the whole process shows.
 
-use std::hash::Hash;
+use std::collections::BTreeSet;
 
 use super::outline::{Index, Item, Outline, Tag};
 use super::report::{Report, quote};
@@ -9,7 +9,8 @@ use crate::graph::{Action, Boundary, Flow, Graph, Kind, Node, NodeId, Start, Tem
 
 /// Reports what is wrong with a process whose elements are right.
 pub(super) fn check(outline: &Outline<'_>, graph: &Graph, report: &mut Report) {
-    let mut checker = Checker { outline, graph, report };
+    let handlers = graph.nodes.iter().filter_map(|node| node.compensation).collect();
+    let mut checker = Checker { outline, graph, handlers, report };
     checker.starts();
     checker.flows();
     for ((id, item), node) in outline.numbered().zip(&graph.nodes) {
@@ -26,6 +27,8 @@ pub(super) fn check(outline: &Outline<'_>, graph: &Graph, report: &mut Report) {
 struct Checker<'c, 'a> {
     outline: &'c Outline<'a>,
     graph: &'c Graph,
+    /// What compensates something.
+    handlers: BTreeSet<NodeId>,
     report: &'c mut Report,
 }
 
@@ -37,15 +40,14 @@ impl<'a> Checker<'_, 'a> {
     /// How scopes begin.
     fn starts(&mut self) {
         let mut counts: Index<NodeId, (usize, usize)> = Index::default();
-        for (id, item) in self.outline.numbered().filter(|(_, item)| item.tag == Tag::StartEvent) {
+        for (_, item) in self.outline.numbered().filter(|(_, item)| item.tag == Tag::StartEvent) {
             let (all, none) = counts.entry(item.scope).or_default();
             *all += 1;
-            let triggered = xml::children(item.xml)
-                .any(|child| xml::name_of(child).to_ascii_lowercase().ends_with("definition"));
-            if !triggered {
+            if !xml::children(item.xml)
+                .any(|child| xml::name_of(child).ends_with("EventDefinition"))
+            {
                 *none += 1;
             }
-            self.static_message_name(id, item);
         }
         for (id, item) in self.outline.numbered() {
             let (all, none) = counts.get(&id).copied().unwrap_or_default();
@@ -60,20 +62,6 @@ impl<'a> Checker<'_, 'a> {
             } else {
                 continue;
             };
-            self.report.error(item.xml, what);
-        }
-    }
-
-    /// Instances are started by messages before there are variables.
-    fn static_message_name(&mut self, id: NodeId, item: Item<'a>) {
-        if item.scope != NodeId::PROCESS {
-            return;
-        }
-        if let Some(Kind::Start(Start { trigger: Some(Trigger::Message(message)), .. })) =
-            self.graph.get(id).map(|node| &node.kind)
-            && let Template::Feel(_) = message.name
-        {
-            let what = "the message name of a process's start event must not be an expression";
             self.report.error(item.xml, what);
         }
     }
@@ -142,19 +130,19 @@ impl<'a> Checker<'_, 'a> {
         let mut targets = Vec::new();
         for flow in &node.outgoing {
             let target = self.graph.flow(*flow).to;
-            let Some(item) = self.item(target) else { continue };
+            let Some(behind) = self.item(target) else { continue };
             let node = self.graph.node(target);
-            let waits = item.tag == Tag::ReceiveTask
-                || (item.tag == Tag::CatchEvent
+            let waits = behind.tag == Tag::ReceiveTask
+                || (behind.tag == Tag::CatchEvent
                     && !matches!(&node.kind, Kind::Catch(Trigger::Link(_))));
+            let id = quote(&node.id);
             if !waits {
-                let what = "an event-based gateway leads only to catch events of messages, timers \
-                            and signals, and to receive tasks";
-                self.report.error(item.xml, what);
+                let what = "behind an event-based gateway there are only receive tasks and catch \
+                            events of messages, timers and signals, not";
+                self.report.error(item.xml, format!("{what} {id}"));
             } else if node.incoming.len() > 1 {
-                let what =
-                    "an event behind an event-based gateway must have no other incoming flow";
-                self.report.error(item.xml, what);
+                let what = "behind an event-based gateway, must have no other incoming flow";
+                self.report.error(item.xml, format!("{id}, {what}"));
             }
             targets.push(target);
         }
@@ -175,13 +163,22 @@ impl<'a> Checker<'_, 'a> {
         }
         let Kind::Boundary(Boundary { host, .. }) = &node.kind else { return };
         let Some(host) = self.item(*host) else { return };
-        if host.scope != item.scope || !is_activity(host.tag) {
+        if host.scope != item.scope || !host.tag.is_activity() {
             let what = "a boundary event must be attached to an activity of its scope";
             self.report.error(item.xml, what);
         }
     }
 
     fn compensation(&mut self, id: NodeId, item: Item<'a>, node: &Node) {
+        if let Kind::Throw(Action::Compensate(Some(target)))
+        | Kind::End(Action::Compensate(Some(target))) = &node.kind
+        {
+            let inside = self.item(*target).is_some_and(|item| item.tag == Tag::SubProcess);
+            if !inside && self.graph.node(*target).compensation.is_none() {
+                let what = "the activity to undo needs a compensation boundary event";
+                self.report.error(item.xml, what);
+            }
+        }
         if !node.is_compensation {
             return;
         }
@@ -189,10 +186,14 @@ impl<'a> Checker<'_, 'a> {
             let what = "an activity for compensation must not have incoming or outgoing flows";
             self.report.error(item.xml, what);
         }
-        if !is_activity(item.tag) {
+        if !node.boundaries.is_empty() {
+            let what = "an activity for compensation must not have boundary events";
+            self.report.error(item.xml, what);
+        }
+        if !item.tag.is_activity() {
             self.report.error(item.xml, "only an activity can be for compensation");
         }
-        if !self.graph.nodes.iter().any(|other| other.compensation == Some(id)) {
+        if !self.handlers.contains(&id) {
             let what = "no compensation boundary event leads to this activity";
             self.report.warning(item.xml, what);
         }
@@ -224,13 +225,13 @@ impl<'a> Checker<'_, 'a> {
     }
 
     fn distinct(&mut self, events: &[NodeId]) {
-        let mut seen = Index::default();
+        let mut seen = BTreeSet::new();
         for event in events {
             let (Some(item), Some(node)) = (self.item(*event), self.graph.get(*event)) else {
                 continue;
             };
             let Some((kind, name)) = awaited(&node.kind) else { continue };
-            if repeated(&mut seen, (kind, name)) {
+            if !seen.insert((kind, name)) {
                 let what = match name {
                     Some(name) => {
                         format!("another event here waits for the {kind} {}", quote(name))
@@ -243,20 +244,20 @@ impl<'a> Checker<'_, 'a> {
     }
 
     fn links(&mut self) {
-        let mut thrown: Index<NodeId, ()> = Index::default();
+        let mut thrown = BTreeSet::new();
         for node in &self.graph.nodes {
             if let Kind::Throw(Action::Link(target)) = &node.kind {
-                thrown.insert(*target, ());
+                thrown.insert(*target);
             }
         }
-        let mut seen = Index::default();
+        let mut seen = BTreeSet::new();
         for ((id, item), node) in self.outline.numbered().zip(&self.graph.nodes) {
             let Kind::Catch(Trigger::Link(name)) = &node.kind else { continue };
-            if repeated(&mut seen, (item.scope, name)) {
+            if !seen.insert((item.scope, name)) {
                 let what =
                     format!("another catch event of this scope has the link {}", quote(name));
                 self.report.error(item.xml, what);
-            } else if !thrown.contains_key(&id) {
+            } else if !thrown.contains(&id) {
                 let what = format!("no throw event of this scope has the link {}", quote(name));
                 self.report.warning(item.xml, what);
             }
@@ -293,25 +294,4 @@ fn static_name<'n>(
         Template::Static(name) => Some((kind, Some(name))),
         Template::Feel(_) => None,
     }
-}
-
-fn repeated<K: Hash + Eq>(seen: &mut Index<K, ()>, key: K) -> bool {
-    seen.insert(key, ()).is_some()
-}
-
-fn is_activity(tag: Tag) -> bool {
-    matches!(
-        tag,
-        Tag::SubProcess
-            | Tag::Task
-            | Tag::ManualTask
-            | Tag::ServiceTask
-            | Tag::UserTask
-            | Tag::ScriptTask
-            | Tag::BusinessRuleTask
-            | Tag::SendTask
-            | Tag::ReceiveTask
-            | Tag::CallActivity
-            | Tag::Unsupported
-    )
 }

@@ -4,6 +4,7 @@ use super::extension::{headers, json};
 use super::node::Reader;
 use super::report::quote;
 use super::xml::{self, Element};
+use crate::feel::Value;
 use crate::graph::{
     Action, Binding, Call, Decision, JobSpec, Kind, Script, Template, Text, UserTask,
 };
@@ -194,5 +195,5 @@ impl<'a> Reader<'_, 'a> {
 /// Text with commas as a JSON list.
 fn list(text: &str) -> Text {
     let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
-    serde_json::Value::from_iter(items).to_string().into()
+    Value::list(items.map(Value::text).collect()).to_json().into()
 }

@@ -1,7 +1,7 @@
 //! One decision with everything it requires, and the names its logic sees.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
@@ -9,7 +9,6 @@ use rustc_hash::FxBuildHasher;
 use crate::feel::{Budget, Environment, EvaluationError, Scope, Value};
 
 use super::evaluation::{EvaluatedDecision, Evaluation, Failure, Reason};
-use super::function;
 use super::model::{Decision, Definitions, Logic, Model};
 use super::table::TableTrace;
 use super::{requirements, types};
@@ -21,6 +20,9 @@ const FUNCTION_DEPTH_MAX: u32 = 2048;
 const VALUE_DEPTH_MAX: u32 = 256;
 /// What a value costs that is kept in a list, a context or a trace.
 const VALUE_BYTES: u64 = 64;
+
+/// What it costs to tell of a decision, in values, besides those in it.
+const TOLD_VALUES: u64 = 4;
 
 /// Named values; a walk over them never decides anything, so they need no order.
 pub(super) type Names = HashMap<Arc<str>, Value, FxBuildHasher>;
@@ -44,27 +46,15 @@ impl Model {
         let shared = Shared {
             definitions: Arc::clone(&self.0),
             function_depth_left: Arc::new(AtomicU32::new(FUNCTION_DEPTH_MAX)),
+            told: Arc::new(Mutex::new(Some(Vec::new()))),
         };
+        let told = Arc::clone(&shared.told);
         let mut run = Run { shared, environment, budget };
-        let mut made = Made::default();
-        let mut decisions = Vec::new();
-        let mut output = Value::Null;
-        for position in requirements::order(&self.0, target) {
-            let Some(decision) = self.0.decisions.get(position) else {
-                continue;
-            };
-            match run.decide(decision, variables, &made, &mut decisions) {
-                Ok(value) => {
-                    made.insert(decision.id.as_str(), value.clone());
-                    output = value;
-                }
-                Err(reason) => {
-                    let failure = Failure { failed_decision: decision.id.clone(), reason };
-                    return Evaluation { output: Err(failure), decisions };
-                }
-            }
-        }
-        Evaluation { output: Ok(output), decisions }
+        let output = run.decide_all(target, variables);
+        // From here on functions that outlive the evaluation tell nothing: they would tell it to
+        // what they are part of.
+        let decisions = told.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Evaluation { output, decisions: decisions.unwrap_or_default() }
     }
 }
 
@@ -77,6 +67,8 @@ type Made<'a> = HashMap<&'a str, Value, FxBuildHasher>;
 pub(super) struct Shared {
     pub(super) definitions: Arc<Definitions>,
     function_depth_left: Arc<AtomicU32>,
+    /// What was evaluated so far, until the evaluation ends.
+    told: Arc<Mutex<Option<Vec<EvaluatedDecision>>>>,
 }
 
 /// An evaluation under way.
@@ -100,17 +92,33 @@ enum Parent<'a> {
 }
 
 impl Run<'_> {
-    /// Makes one decision and notes what happened.
+    /// Makes a decision and all that it requires.
+    fn decide_all(&mut self, target: usize, variables: &dyn Scope) -> Result<Value, Failure> {
+        let definitions = Arc::clone(&self.shared.definitions);
+        let mut made = Made::default();
+        let mut output = Value::Null;
+        for position in requirements::order(&definitions, target) {
+            let Some(decision) = definitions.decisions.get(position) else {
+                continue;
+            };
+            output = self
+                .decide(decision, variables, &made)
+                .map_err(|reason| Failure { failed_decision: decision.id.clone(), reason })?;
+            made.insert(decision.id.as_str(), output.clone());
+        }
+        Ok(output)
+    }
+
+    /// Makes one decision.
     fn decide(
         &mut self,
         decision: &Decision,
         variables: &dyn Scope,
         made: &Made<'_>,
-        decisions: &mut Vec<EvaluatedDecision>,
     ) -> Result<Value, Reason> {
         let mut frame = Frame::on_variables(variables);
+        let definitions = Arc::clone(&self.shared.definitions);
         for id in &decision.required_decisions {
-            let definitions = Arc::clone(&self.shared.definitions);
             let position = definitions.decision_by_id.get(id.as_str());
             let required = position.and_then(|position| definitions.decisions.get(*position));
             if let (Some(required), Some(value)) = (required, made.get(id.as_str())) {
@@ -119,10 +127,22 @@ impl Run<'_> {
                 frame.aliases.insert(Arc::from(required.name.as_str()), value.clone());
             }
         }
-        function::name_knowledge(&self.shared, &decision.required_knowledge, &mut frame);
+        self.name_knowledge(&decision.required_knowledge, &mut frame)?;
+        let result = self.told_logic(&decision.id, &decision.name, &decision.logic, &frame);
+        types::check(result?, decision.type_name.as_deref())
+    }
+
+    /// The value of the logic of a decision or a knowledge model; it is told, even if it fails.
+    pub(super) fn told_logic(
+        &mut self,
+        id: &str,
+        name: &str,
+        logic: &Logic,
+        frame: &Frame<'_>,
+    ) -> Result<Value, Reason> {
         let mut trace = TableTrace::default();
-        let result = match &decision.logic {
-            Logic::DecisionTable(table) => self.table(table, &frame, &mut trace),
+        let result = match logic {
+            Logic::DecisionTable(table) => self.table(table, frame, &mut trace),
             Logic::LiteralExpression(_)
             | Logic::Context(_)
             | Logic::Invocation(_)
@@ -132,26 +152,36 @@ impl Run<'_> {
             | Logic::Conditional(_)
             | Logic::Filter(_)
             | Logic::Iteration(_)
-            | Logic::Invalid(_) => self.logic(&decision.logic, &frame),
+            | Logic::Invalid(_) => self.logic(logic, frame),
         };
         let output = result.as_ref().ok().cloned().unwrap_or_default();
-        let kept = self.keep(&output);
-        decisions.push(EvaluatedDecision {
-            id: decision.id.clone(),
-            name: decision.name.clone(),
-            kind: decision.kind(),
+        let kept = self.pay(TOLD_VALUES).and_then(|()| self.keep(&output));
+        let told = EvaluatedDecision {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            kind: logic.kind(),
             output,
             inputs: trace.inputs,
             rules: trace.rules,
-        });
+        };
+        if let Some(all) = &mut *self.shared.told.lock().unwrap_or_else(PoisonError::into_inner) {
+            all.push(told);
+        }
         kept?;
-        types::check(result?, decision.type_name.as_deref())
+        result
+    }
+
+    /// Pays for as many steps as something has parts.
+    pub(super) fn walk(&mut self, parts: usize) -> Result<(), Reason> {
+        let steps = u64::try_from(parts).unwrap_or(u64::MAX);
+        self.budget.steps_left =
+            self.budget.steps_left.checked_sub(steps).ok_or(EvaluationError::StepsExhausted)?;
+        Ok(())
     }
 
     /// Pays for one step and `values` values that are kept.
     pub(super) fn pay(&mut self, values: u64) -> Result<(), Reason> {
-        self.budget.steps_left =
-            self.budget.steps_left.checked_sub(1).ok_or(EvaluationError::StepsExhausted)?;
+        self.walk(1)?;
         self.budget.size_left = self
             .budget
             .size_left

@@ -16,7 +16,8 @@ const QUOTE_BYTES_MAX: usize = 500;
 pub struct Evaluation {
     /// The output of the decision, or which decision on the way to it failed.
     pub output: Result<Value, Failure>,
-    /// The decisions that were evaluated, in order; a failed one is the last.
+    /// The decisions that were evaluated, in order, and before each one the knowledge models it
+    /// invoked, as often as it did; a failed one is the last.
     pub decisions: Vec<EvaluatedDecision>,
 }
 
@@ -61,7 +62,7 @@ pub enum Reason {
     TooManyFunctions,
 }
 
-/// A decision that was evaluated.
+/// A decision or knowledge model that was evaluated.
 #[derive(Clone, Debug)]
 pub struct EvaluatedDecision {
     /// Its id.

@@ -2,6 +2,7 @@
 
 use crate::feel;
 
+use super::names::SpecialNames;
 use super::problem::ProblemRule;
 
 /// A FEEL expression of a model.
@@ -30,9 +31,11 @@ impl Expression {
         &self.text
     }
 
-    pub(super) fn parse(text: String, names: &feel::Names) -> Expression {
-        let parsed = feel::parse_with(text.trim(), names)
-            .map_err(|error| ProblemRule::NotFeel(error.to_string()));
+    pub(super) fn parse(text: String, names: &SpecialNames) -> Expression {
+        let parsed = names.within(&text).and_then(|names| {
+            feel::parse_with(text.trim(), &names)
+                .map_err(|error| ProblemRule::NotFeel(error.to_string()))
+        });
         Expression { text, parsed }
     }
 
@@ -51,14 +54,16 @@ impl Tests {
         &self.text
     }
 
-    pub(super) fn parse(text: String, names: &feel::Names) -> Tests {
+    pub(super) fn parse(text: String, names: &SpecialNames) -> Tests {
         let trimmed = text.trim();
         let parsed = if trimmed.is_empty() || trimmed == "-" {
             Ok(ParsedTests::Anything)
         } else {
-            feel::parse_unary_tests_with(trimmed, names)
-                .map(ParsedTests::Tests)
-                .map_err(|error| ProblemRule::NotFeel(error.to_string()))
+            names.within(trimmed).and_then(|names| {
+                feel::parse_unary_tests_with(trimmed, &names)
+                    .map(ParsedTests::Tests)
+                    .map_err(|error| ProblemRule::NotFeel(error.to_string()))
+            })
         };
         Tests { text, parsed }
     }

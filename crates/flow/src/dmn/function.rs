@@ -14,28 +14,6 @@ use super::evaluation::Reason;
 use super::model::{FunctionDefinition, Invocation, Knowledge};
 use super::types;
 
-/// Gives required knowledge models their names.
-pub(super) fn name_knowledge(shared: &Shared, ids: &[String], frame: &mut Frame<'_>) {
-    let definitions = &shared.definitions;
-    for id in ids {
-        let position = definitions.knowledge_by_id.get(id.as_str());
-        let Some(own) = position.and_then(|position| definitions.knowledge.get(*position)) else {
-            continue;
-        };
-        let body = ModelFunction {
-            shared: shared.clone(),
-            definition: Arc::clone(&own.function),
-            requires: Arc::from(own.required_knowledge.as_slice()),
-            captured: Names::default(),
-        };
-        let value = Value::Function(Arc::new(Function::foreign(Arc::new(body))));
-        if let Some(variable) = &own.variable {
-            frame.names.insert(Arc::from(variable.as_str()), value.clone());
-        }
-        frame.names.insert(Arc::from(own.name.as_str()), value);
-    }
-}
-
 /// The name under which `Invocation::call` sees an argument.
 pub(super) fn argument_name(position: usize) -> String {
     format!("windlass_argument_{position}")
@@ -45,6 +23,8 @@ pub(super) fn argument_name(position: usize) -> String {
 struct ModelFunction {
     shared: Shared,
     definition: Arc<FunctionDefinition>,
+    /// The place of the knowledge model that it is, if it is one.
+    knowledge: Option<usize>,
     /// The ids of the knowledge models its body may invoke.
     requires: Arc<[String]>,
     /// The names its body sees besides its parameters.
@@ -63,15 +43,8 @@ impl Invocable for ModelFunction {
         environment: &Environment,
         budget: &mut Budget,
     ) -> Result<Value, EvaluationError> {
-        let mut outer = Frame::on_variables(scope);
-        outer.names = self.captured.clone();
-        name_knowledge(&self.shared, &self.requires, &mut outer);
-        let mut frame = Frame::on(&outer);
-        for (parameter, value) in self.definition.parameters.iter().zip(arguments) {
-            frame.names.insert(Arc::clone(&parameter.name), value.clone());
-        }
         let mut run = Run { shared: self.shared.clone(), environment, budget };
-        match run.body(&self.definition, &frame) {
+        match run.apply(self, arguments, scope) {
             Ok(value) => Ok(value),
             Err(Reason::Expression(error)) => Err(error),
             Err(_) => Ok(Value::Null),
@@ -80,6 +53,57 @@ impl Invocable for ModelFunction {
 }
 
 impl Run<'_> {
+    /// Gives required knowledge models their names.
+    pub(super) fn name_knowledge(
+        &mut self,
+        ids: &[String],
+        frame: &mut Frame<'_>,
+    ) -> Result<(), Reason> {
+        self.walk(ids.len())?;
+        for id in ids {
+            let definitions = &self.shared.definitions;
+            let Some(position) = definitions.knowledge_by_id.get(id.as_str()).copied() else {
+                continue;
+            };
+            let Some(own) = definitions.knowledge.get(position) else {
+                continue;
+            };
+            let body = ModelFunction {
+                shared: self.shared.clone(),
+                definition: Arc::clone(&own.function),
+                knowledge: Some(position),
+                requires: Arc::clone(&own.required_knowledge),
+                captured: Names::default(),
+            };
+            let value = Value::Function(Arc::new(Function::foreign(Arc::new(body))));
+            if let Some(variable) = &own.variable {
+                frame.names.insert(Arc::from(variable.as_str()), value.clone());
+            }
+            frame.names.insert(Arc::from(own.name.as_str()), value);
+        }
+        Ok(())
+    }
+
+    /// The result of a function that an expression invokes.
+    fn apply(
+        &mut self,
+        function: &ModelFunction,
+        arguments: &[Value],
+        scope: &dyn Scope,
+    ) -> Result<Value, Reason> {
+        self.walk(function.captured.len())?;
+        let mut outer = Frame::on_variables(scope);
+        outer.names = function.captured.clone();
+        self.name_knowledge(&function.requires, &mut outer)?;
+        let mut frame = Frame::on(&outer);
+        for (parameter, value) in function.definition.parameters.iter().zip(arguments) {
+            frame.names.insert(Arc::clone(&parameter.name), value.clone());
+        }
+        let definitions = Arc::clone(&self.shared.definitions);
+        let own = function.knowledge.and_then(|position| definitions.knowledge.get(position));
+        self.body(&function.definition, own, &frame)
+    }
+
     /// The value that a function definition is.
     pub(super) fn function(
         &mut self,
@@ -92,6 +116,7 @@ impl Run<'_> {
         let body = ModelFunction {
             shared: self.shared.clone(),
             definition: Arc::clone(definition),
+            knowledge: None,
             requires: Arc::default(),
             captured,
         };
@@ -135,20 +160,21 @@ impl Run<'_> {
         bound: Names,
     ) -> Result<Value, Reason> {
         let mut inner = Frame::on(frame);
-        name_knowledge(&self.shared, &own.required_knowledge, &mut inner);
+        self.name_knowledge(&own.required_knowledge, &mut inner)?;
         for parameter in &own.function.parameters {
             if !bound.contains_key(&parameter.name) && frame.get(&parameter.name).is_none() {
                 return Err(Reason::ParameterMissing(parameter.name.to_string()));
             }
         }
         inner.names.extend(bound);
-        self.body(&own.function, &inner)
+        self.body(&own.function, Some(own), &inner)
     }
 
-    /// The result of a function whose parameters are in `frame`.
+    /// The result of a function whose parameters are in `frame`, told if it is a knowledge model.
     fn body(
         &mut self,
         definition: &FunctionDefinition,
+        knowledge: Option<&Knowledge>,
         frame: &Frame<'_>,
     ) -> Result<Value, Reason> {
         for parameter in &definition.parameters {
@@ -156,9 +182,12 @@ impl Run<'_> {
             let value = frame.get(&parameter.name).unwrap_or_default();
             types::check(value, parameter.type_name.as_deref())?;
         }
-        match &definition.body {
-            Some(logic) => self.deeper(|run| run.logic(logic, frame)),
-            None => Ok(Value::Null),
-        }
+        let Some(logic) = &definition.body else {
+            return Ok(Value::Null);
+        };
+        self.deeper(|run| match knowledge {
+            Some(own) => run.told_logic(&own.id, &own.name, logic, frame),
+            None => run.logic(logic, frame),
+        })
     }
 }

@@ -72,7 +72,9 @@ impl Run<'_> {
         for own in outputs.drain(..) {
             let mut ranks = Vec::with_capacity(allowed.len());
             for ((_, value), values) in own.iter().zip(&allowed) {
-                self.pay(1)?;
+                if let Value::List(values) = values {
+                    self.walk(values.len())?;
+                }
                 ranks.push(rank(value, values));
             }
             ranked.push((ranks, own));
@@ -135,6 +137,7 @@ fn rank(value: &Value, allowed: &Value) -> usize {
 fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => left == right,
+        (Value::Text(left), Value::Text(right)) => left == right,
         (Value::List(left), Value::List(right)) => {
             left.len() == right.len() && left.iter().zip(right.iter()).all(|(a, b)| same(a, b))
         }

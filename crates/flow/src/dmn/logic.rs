@@ -89,7 +89,7 @@ impl Run<'_> {
             self.pay(1)?;
             let mut frame = Frame::on(outer);
             if let Value::Context(entries) = item {
-                self.pay(u64::try_from(entries.len()).unwrap_or(u64::MAX))?;
+                self.walk(entries.len())?;
                 let entries = entries.entries().iter();
                 frame.names.extend(entries.map(|(name, value)| (Arc::clone(name), value.clone())));
             }

@@ -71,7 +71,7 @@ pub struct Knowledge {
     /// The function.
     pub function: Arc<FunctionDefinition>,
     /// The ids of the business knowledge models it requires.
-    pub required_knowledge: Vec<String>,
+    pub required_knowledge: Arc<[String]>,
 }
 
 /// Which kind of logic a decision has, in the words of the protocol.
@@ -349,7 +349,13 @@ impl Model {
 impl Decision {
     /// Its kind, in the words of the protocol.
     pub fn kind(&self) -> DecisionKind {
-        match self.logic {
+        self.logic.kind()
+    }
+}
+
+impl Logic {
+    pub(super) fn kind(&self) -> DecisionKind {
+        match self {
             Logic::DecisionTable(_) => DecisionKind::DecisionTable,
             Logic::LiteralExpression(_) => DecisionKind::LiteralExpression,
             Logic::Context(_) => DecisionKind::Context,

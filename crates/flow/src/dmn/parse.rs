@@ -6,17 +6,14 @@ use hashbrown::{HashMap, HashSet};
 use roxmltree::{Document, Node};
 use rustc_hash::FxBuildHasher;
 
-use crate::feel;
-
 use super::model::RequiredInput;
 use super::model::{Decision, Definitions, FunctionDefinition, Knowledge, Logic, Model};
+use super::names::SpecialNames;
 use super::problem::{Problem, ProblemRule};
 use super::{requirements, xml};
 
 /// The most problems that are reported of one document.
 const PROBLEMS_MAX: usize = 100;
-/// The most names that a plain FEEL name cannot spell.
-const SPECIAL_NAMES_MAX: usize = 4096;
 
 /// Reads a model; everything that is wrong with it is said at once, up to a hundred problems.
 pub fn parse(xml: &[u8]) -> Result<Model, Vec<Problem>> {
@@ -32,7 +29,7 @@ pub fn parse_leniently(xml: &[u8]) -> Result<(Model, Vec<Problem>), Vec<Problem>
     let root = document.root_element();
     let mut reader = Reader {
         document: &document,
-        names: feel::Names::default(),
+        names: SpecialNames::default(),
         namespace: xml::attribute(root, "namespace").unwrap_or_default().to_owned(),
         problems: Vec::new(),
         fatal: false,
@@ -53,7 +50,7 @@ pub fn parse_leniently(xml: &[u8]) -> Result<(Model, Vec<Problem>), Vec<Problem>
 pub(super) struct Reader<'a, 'input> {
     document: &'a Document<'input>,
     /// Names that may be used unquoted although FEEL cannot spell them.
-    pub(super) names: feel::Names,
+    pub(super) names: SpecialNames,
     namespace: String,
     problems: Vec<Problem>,
     fatal: bool,
@@ -76,15 +73,13 @@ impl Reader<'_, '_> {
         self.problem(node, rule);
     }
 
-    /// The id that must be there.
+    /// The id that should be there; the name stands in for it.
     fn id(&mut self, node: Node<'_, '_>) -> String {
-        match xml::attribute(node, "id") {
-            Some(id) => id.to_owned(),
-            None => {
-                self.fatal(node, ProblemRule::AttributeMissing("id"));
-                String::new()
-            }
+        if let Some(id) = xml::attribute(node, "id") {
+            return id.to_owned();
         }
+        self.problem(node, ProblemRule::AttributeMissing("id"));
+        xml::name(node).unwrap_or_default()
     }
 
     /// The name that should be there; the id stands in for it.
@@ -97,7 +92,6 @@ impl Reader<'_, '_> {
 
     /// Allows every name of the document that a plain FEEL name cannot spell.
     fn allow_names(&mut self, root: Node<'_, '_>) {
-        let mut seen = HashSet::<String, FxBuildHasher>::default();
         for node in root.descendants().filter(|node| xml::is_dmn(*node)) {
             let variable = xml::attribute(node, "iteratorVariable").map(str::to_owned);
             let own = match node.tag_name().name() {
@@ -114,14 +108,10 @@ impl Reader<'_, '_> {
                 _ => None,
             };
             for name in own.into_iter().chain(variable) {
-                if is_plain(&name) || !seen.insert(name.clone()) {
-                    continue;
-                }
-                if seen.len() > SPECIAL_NAMES_MAX {
+                if !self.names.allow(&name) {
                     self.fatal(node, ProblemRule::TooLarge);
                     return;
                 }
-                self.names.allow(&name);
             }
         }
     }
@@ -172,7 +162,9 @@ impl Reader<'_, '_> {
             self.keep_known(&mut own.required_knowledge, knowledge, *node);
         }
         for (own, node) in definitions.knowledge.iter_mut().zip(knowledge_nodes) {
-            self.keep_known(&mut own.required_knowledge, knowledge, *node);
+            let mut required = own.required_knowledge.to_vec();
+            self.keep_known(&mut required, knowledge, *node);
+            own.required_knowledge = Arc::from(required);
         }
         if let Some((position, ids)) = requirements::decision_cycle(definitions)
             && let Some(node) = decision_nodes.get(position)
@@ -232,7 +224,11 @@ impl Reader<'_, '_> {
         Knowledge {
             variable: xml::child(node, "variable").and_then(xml::name).filter(|own| *own != name),
             function: Arc::new(function),
-            required_knowledge: self.required(node, "knowledgeRequirement", "requiredKnowledge"),
+            required_knowledge: Arc::from(self.required(
+                node,
+                "knowledgeRequirement",
+                "requiredKnowledge",
+            )),
             id,
             name,
         }
@@ -276,11 +272,4 @@ fn input_data(node: Node<'_, '_>) -> RequiredInput {
     let type_name = variable.and_then(|own| xml::attribute(own, "typeRef")).map(str::to_owned);
     let name = variable.and_then(xml::name).or_else(|| xml::name(node));
     RequiredInput { name: name.unwrap_or_else(|| id.clone()), id, type_name }
-}
-
-/// Whether FEEL can spell a name without knowing it.
-fn is_plain(name: &str) -> bool {
-    let mut characters = name.chars();
-    characters.next().is_some_and(|first| first.is_alphabetic() || first == '_')
-        && characters.all(|own| own.is_alphanumeric() || own == '_')
 }

@@ -6,7 +6,7 @@ use rust_decimal::prelude::ToPrimitive;
 use rust_decimal::{Decimal, MathematicalOps};
 
 use super::node::Operator;
-use super::temporal::{DateTime, DaysDuration, Time, YearsDuration};
+use super::temporal::{DateTime, DaysDuration, Time, YearsDuration, Zone};
 use super::value::Value;
 
 pub(crate) fn apply(operator: Operator, left: &Value, right: &Value) -> Option<Value> {
@@ -60,18 +60,25 @@ fn subtract(left: &Value, right: &Value) -> Option<Value> {
         }
         (Value::Time(left), Value::Time(right)) => time_between(left, right),
         (Value::Date(_) | Value::DateTime(_), Value::Date(_) | Value::DateTime(_)) => {
-            between(&midnight(left)?, &midnight(right)?)
+            between(&midnight(left, right)?, &midnight(right, left)?)
         }
         _ => later(left, right, -1),
     }
 }
 
-/// A day as its midnight; beside a time with a place it is in Greenwich.
-fn midnight(value: &Value) -> Option<DateTime> {
+/// A day as its midnight; beside a time with a place it is in Greenwich, beside one without a place
+/// it has none.
+fn midnight(value: &Value, other: &Value) -> Option<DateTime> {
     if let Value::DateTime(date_time) = value {
         return Some(date_time.clone());
     }
-    Some(DateTime { date: value.day()?, time: Time::midnight() })
+    let zone = if let Value::DateTime(other) = other {
+        other.time.zone.as_ref()?;
+        Some(Zone::Offset(0))
+    } else {
+        None
+    };
+    Some(DateTime { date: value.day()?, time: Time { zone, ..Time::midnight() } })
 }
 
 fn time_between(left: &Time, right: &Time) -> Option<Value> {

@@ -62,7 +62,7 @@ const fn metered(
 }
 
 const fn spread(name: &'static str, run: fn(&mut Machine<'_>, &[Value]) -> Result) -> Builtin {
-    Builtin { name, forms: &[&["list"]], run: Run::Spread(run) }
+    Builtin { name, forms: &[&["list"], &["lists"]], run: Run::Spread(run) }
 }
 
 const fn open(
@@ -126,6 +126,7 @@ impl Builtin {
             (Run::Metered(run), arguments) if fits => run(machine, arguments)?,
             (Run::Plain(_) | Run::Metered(_), _) => None,
             (Run::Spread(run), [Value::List(list)]) => run(machine, list)?,
+            (Run::Spread(_) | Run::Open(_), []) => None,
             (Run::Spread(run) | Run::Open(run), arguments) => run(machine, arguments)?,
         };
         match result {

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use regex::Regex;
+
 use super::function::Function;
 use super::locals::{Locals, Outer};
 use super::node::{Comparison, Node, Operator, RangeNode, Step, Test};
@@ -14,6 +16,9 @@ pub(crate) const VALUE_DEPTH_MAX: u32 = 256;
 /// How many bytes of a value are looked at in one step.
 const BYTES_PER_STEP: u64 = 32;
 
+/// The steps of a power, a logarithm and the like, which are sums of many terms.
+pub(crate) const SERIES_STEPS: u64 = 200;
+
 pub(crate) type Outcome = Result<Value, EvaluationError>;
 
 /// The answer of a test in three-valued logic; `None` is null.
@@ -24,6 +29,21 @@ pub(crate) struct Machine<'a> {
     pub(crate) scope: &'a dyn Scope,
     pub(crate) environment: &'a Environment,
     pub(crate) budget: &'a mut Budget,
+    /// The patterns compiled so far, so that a filter compiles its own once.
+    pub(crate) patterns: Vec<Pattern>,
+}
+
+/// A compiled pattern: its text, its flags, and what came of it.
+pub(crate) type Pattern = (Arc<str>, String, Option<Regex>);
+
+impl<'a> Machine<'a> {
+    pub(crate) fn new(
+        scope: &'a dyn Scope,
+        environment: &'a Environment,
+        budget: &'a mut Budget,
+    ) -> Machine<'a> {
+        Machine { scope, environment, budget, patterns: Vec::new() }
+    }
 }
 
 impl Machine<'_> {
@@ -143,6 +163,9 @@ impl Machine<'_> {
         let mut left = self.value(first, locals)?;
         for (operator, node) in rest {
             let right = self.value(node, locals)?;
+            if *operator == Operator::Power {
+                self.spend(SERIES_STEPS)?;
+            }
             left = match arithmetic::apply(*operator, &left, &right) {
                 None => Value::Null,
                 Some(Value::Text(text)) => self.built(Value::Text(text))?,
@@ -226,6 +249,10 @@ impl Machine<'_> {
             Test::Value(node) => {
                 let value = self.value(node, locals)?;
                 self.look_at(&value)?;
+                if value.is_null() && matches!(node, Node::Range(_)) {
+                    // A range with an end that is no value: nobody knows.
+                    return Ok(None);
+                }
                 Ok(passes(input, &value))
             }
         }

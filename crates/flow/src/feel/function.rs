@@ -84,7 +84,7 @@ impl Function {
         environment: &Environment,
         budget: &mut Budget,
     ) -> Result<Value, EvaluationError> {
-        Machine { scope, environment, budget }.invoke(self, arguments)
+        Machine::new(scope, environment, budget).invoke(self, arguments)
     }
 
     pub(crate) fn depth(&self) -> u32 {

@@ -241,12 +241,11 @@ pub(crate) fn write(value: &Value, text: &mut String) {
         }
         Value::Function(_) => text.push_str("null"),
         Value::Text(own) => write_string(own, text),
-        Value::Date(_)
-        | Value::Time(_)
-        | Value::DateTime(_)
-        | Value::DaysDuration(_)
-        | Value::YearsDuration(_)
-        | Value::Range(_) => write_string(&super::text::of(value), text),
+        Value::Time(time) => write_string(&time.to_iso(), text),
+        Value::DateTime(date_time) => write_string(&date_time.to_iso(), text),
+        Value::Date(_) | Value::DaysDuration(_) | Value::YearsDuration(_) | Value::Range(_) => {
+            write_string(&super::text::of(value), text)
+        }
     }
 }
 

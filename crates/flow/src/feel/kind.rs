@@ -4,6 +4,14 @@ use std::sync::Arc;
 
 use super::value::Value;
 
+/// A kind that a model defines, and how deeply it is nested.
+#[derive(Clone, Debug)]
+pub(crate) struct DefinedKind {
+    pub(crate) name: String,
+    pub(crate) kind: Kind,
+    pub(crate) depth: u32,
+}
+
 /// A kind of values.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Kind {
@@ -17,10 +25,10 @@ pub(crate) enum Kind {
     DateTime,
     DaysDuration,
     YearsDuration,
-    List(Box<Kind>),
+    List(Arc<Kind>),
     /// Entries that have to be there, each of a kind.
-    Context(Box<[(Arc<str>, Kind)]>),
-    Range(Box<Kind>),
+    Context(Arc<[(Arc<str>, Kind)]>),
+    Range(Arc<Kind>),
     Function,
     /// A kind that FEEL itself does not know, such as one of a model.
     Unknown(Arc<str>),
@@ -44,9 +52,9 @@ impl Kind {
             "years and months duration" | "year-month-duration" | "yearMonthDuration" => {
                 Kind::YearsDuration
             }
-            "list" => Kind::List(Box::new(Kind::Any)),
-            "context" => Kind::Context(Box::default()),
-            "range" => Kind::Range(Box::new(Kind::Any)),
+            "list" => Kind::List(Arc::new(Kind::Any)),
+            "context" => Kind::Context(Arc::default()),
+            "range" => Kind::Range(Arc::new(Kind::Any)),
             "function" => Kind::Function,
             other => Kind::Unknown(Arc::from(other)),
         }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rust_decimal::Decimal;
 
+use super::kind::DefinedKind;
 use super::{Names, ParseError};
 
 /// Words that cannot be names.
@@ -16,11 +17,13 @@ pub(crate) struct Scanner<'a> {
     pub(crate) position: usize,
     /// Names that are not plain words, longest first, each as its words.
     spaced: Vec<String>,
+    /// What the types of a model are.
+    kinds: &'a [DefinedKind],
 }
 
 impl<'a> Scanner<'a> {
-    pub(crate) fn new(source: &'a str, names: &Names) -> Scanner<'a> {
-        let mut scanner = Scanner { source, position: 0, spaced: Vec::new() };
+    pub(crate) fn new(source: &'a str, names: &'a Names) -> Scanner<'a> {
+        let mut scanner = Scanner { source, position: 0, spaced: Vec::new(), kinds: &names.kinds };
         for name in &names.names {
             scanner.allow(name);
         }
@@ -35,6 +38,11 @@ impl<'a> Scanner<'a> {
         }
         let place = self.spaced.partition_point(|own| own.len() >= name.len());
         self.spaced.insert(place, name.to_owned());
+    }
+
+    /// What a model defines by this name.
+    pub(crate) fn defined_kind(&self, name: &str) -> Option<&'a DefinedKind> {
+        self.kinds.iter().rev().find(|defined| defined.name == name)
     }
 
     pub(crate) fn error<T>(&self, message: impl Into<String>) -> Result<T, ParseError> {
@@ -294,6 +302,8 @@ fn unescape(behind: &str, text: &mut String) -> usize {
         Some('n') => '\n',
         Some('r') => '\r',
         Some('t') => '\t',
+        Some('b') => '\u{8}',
+        Some('f') => '\u{c}',
         Some('\'') => '\'',
         Some('"') => '"',
         Some('\\') => '\\',

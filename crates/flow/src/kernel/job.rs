@@ -32,7 +32,25 @@ pub(crate) fn prepare<P: Port>(port: &P, element: Key, spec: &JobSpec) -> Result
         None => 0,
     };
     let tenant = port.state().tenant_of(element);
-    Ok(NewJob { tenant, job_type, retries, priority, headers: spec.headers.clone() })
+    let headers = headers(port, element, spec)?;
+    Ok(NewJob { tenant, job_type, retries, priority, headers })
+}
+
+/// The static headers, and those that are computed.
+fn headers<P: Port>(port: &P, element: Key, spec: &JobSpec) -> Result<Text, Stuck> {
+    if spec.computed_headers.is_empty() {
+        return Ok(spec.headers.clone());
+    }
+    let mut headers = variables::split(spec.headers.as_bytes()).unwrap_or_default();
+    for (name, template) in &spec.computed_headers {
+        let value = expression::text_of_any(port, template, element, name)?;
+        if !value.is_empty() {
+            let mut written = String::new();
+            variables::write_text(&mut written, &value);
+            headers.push((name.clone(), written.into()));
+        }
+    }
+    Ok(variables::join(headers.iter().map(|(name, value)| (name, value))).into())
 }
 
 /// Makes a job that was computed.
@@ -49,12 +67,22 @@ pub fn job_completed<P: Port>(port: &mut P, job: Key, result: &[(Text, Text)]) {
     let next = live.listener.saturating_add(1);
     port.emit(&FlowEvent::JobDetached { element, job });
     match role {
+        // An event has already interrupted it.
+        JobRole::Work if !port.state().live(element).listens() => {}
         JobRole::Work => {
             variables::deliver(port, element, result);
             port.emit(&FlowEvent::ElementCompleting { key: element });
         }
-        JobRole::StartListener | JobRole::EndListener => {
+        JobRole::StartListener => {
             variables::set(port, element, result);
+            port.emit(&FlowEvent::ListenerPassed { element, next });
+        }
+        JobRole::EndListener => {
+            // The mappings have run: what comes now is for the scope around.
+            match port.state().live(element).scope {
+                Key::NONE => variables::set(port, element, result),
+                scope => variables::merge(port, scope, result),
+            }
             port.emit(&FlowEvent::ListenerPassed { element, next });
         }
     }
@@ -65,6 +93,15 @@ pub fn job_failed<P: Port>(port: &mut P, job: Key, brought: &[(Text, Text)]) {
     if let Some(element) = port.state().element_of_job(job) {
         variables::set(port, element, brought);
     }
+}
+
+/// Whether a job is that of a listener, which cannot throw an element's errors.
+pub fn is_listener<P: Port>(port: &P, job: Key) -> bool {
+    let element = port.state().element_of_job(job).and_then(|key| port.state().element(key));
+    matches!(
+        element.and_then(|element| element.job),
+        Some((_, JobRole::StartListener | JobRole::EndListener))
+    )
 }
 
 /// Why an error was not caught.
@@ -87,6 +124,11 @@ pub fn job_threw<P: Port>(
         return Err(JobError { message: message.to_owned() });
     };
     let role = port.state().live(element).job.map(|(_, role)| role);
+    if role == Some(JobRole::Work) && !port.state().live(element).listens() {
+        // An event has already interrupted it.
+        port.emit(&FlowEvent::JobDetached { element, job });
+        return Ok(());
+    }
     let found = match role {
         // A listener's error is not the element's own.
         Some(JobRole::StartListener | JobRole::EndListener) | None => None,
@@ -104,12 +146,15 @@ pub fn job_threw<P: Port>(
 pub(crate) fn not_caught<P: Port>(port: &P, element: Key, code: &str, message: &str) -> String {
     let codes = available(port, Thrown::Error, element);
     let listed = if codes.is_empty() {
-        "No error catch events are available in the scope.".to_owned()
+        "No error events are available in the scope.".to_owned()
     } else {
-        format!("Available error catch events are [{}]", codes.join(", "))
+        format!("Available error events are [{}]", codes.join(", "))
     };
-    let said = if message.is_empty() { String::new() } else { format!(" ({message})") };
-    format!("An error was thrown with the code '{code}'{said}, but not caught. {listed}")
+    let said =
+        if message.is_empty() { String::new() } else { format!(" with message '{message}'") };
+    format!(
+        "Expected to throw an error event with the code '{code}'{said}, but it was not caught. {listed}"
+    )
 }
 
 /// Nothing stands in front of an element's own variables.

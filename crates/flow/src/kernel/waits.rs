@@ -73,9 +73,7 @@ fn due<P: Port>(port: &P, scope: Key, timer: &Timer) -> Result<(u64, Option<u32>
 /// When a timer fires first, and how often after that; `None` is for ever.
 pub(crate) fn due_of(kind: TimerKind, value: &str, now_ms: u64) -> Option<(u64, Option<u32>)> {
     match kind {
-        TimerKind::Duration => {
-            Some((schedule::parse_duration(value).ok()?.after(now_ms)?, Some(0)))
-        }
+        TimerKind::Duration => Some((schedule::parse_delay(value).ok()?.after(now_ms)?, Some(0))),
         TimerKind::Date => Some((schedule::parse_date(value).ok()?, Some(0))),
         TimerKind::Cycle => {
             let cycle = schedule::parse_cycle(value).ok()?;

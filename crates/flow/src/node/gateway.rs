@@ -1,4 +1,5 @@
-//! Gateways: which of the flows behind an element are taken.
+//! Gateways: which of the flows behind an element are taken, in which order: the last one of the
+//! document first, as Zeebe does. A model notices only where several conditions hold.
 
 use windlass_record::flow::{FlowIncidentKind, Key};
 
@@ -8,15 +9,15 @@ use crate::kernel::{Port, Stuck, expression};
 
 /// The flows that are taken out of an element.
 pub(crate) fn chosen<P: Port>(port: &P, key: Key, node: &Node) -> Result<Vec<FlowId>, Stuck> {
-    match node.kind {
-        Kind::Exclusive if node.outgoing.len() > 1 || has_condition(port, key, node) => {
-            exclusive(port, key, node)
+    if node.outgoing.len() > 1 || has_condition(port, key, node) {
+        if matches!(node.kind, Kind::Exclusive) {
+            return exclusive(port, key, node);
         }
-        Kind::Inclusive if node.outgoing.len() > 1 || has_condition(port, key, node) => {
-            inclusive(port, key, node)
+        if matches!(node.kind, Kind::Inclusive) {
+            return inclusive(port, key, node);
         }
-        _ => Ok(node.outgoing.clone()),
     }
+    Ok(node.outgoing.iter().rev().copied().collect())
 }
 
 fn has_condition<P: Port>(port: &P, key: Key, node: &Node) -> bool {
@@ -25,7 +26,7 @@ fn has_condition<P: Port>(port: &P, key: Key, node: &Node) -> bool {
 }
 
 fn exclusive<P: Port>(port: &P, key: Key, node: &Node) -> Result<Vec<FlowId>, Stuck> {
-    for flow in &node.outgoing {
+    for flow in node.outgoing.iter().rev() {
         if Some(*flow) != node.default_flow && holds(port, key, *flow)? {
             return Ok(vec![*flow]);
         }
@@ -35,7 +36,7 @@ fn exclusive<P: Port>(port: &P, key: Key, node: &Node) -> Result<Vec<FlowId>, St
 
 fn inclusive<P: Port>(port: &P, key: Key, node: &Node) -> Result<Vec<FlowId>, Stuck> {
     let mut taken = Vec::new();
-    for flow in &node.outgoing {
+    for flow in node.outgoing.iter().rev() {
         if Some(*flow) != node.default_flow && holds(port, key, *flow)? {
             taken.push(*flow);
         }

@@ -33,9 +33,12 @@ pub(super) fn activate<P: Port>(port: &mut P, key: Key, task: &UserTask) -> Resu
     let form = match &task.form_id {
         Some(template) => {
             let id = expression::text(port, template, key, "form")?;
-            let tenant = port.state().tenant_of(key);
-            port.state().latest(&tenant, DefinitionKind::Form, &id).ok_or_else(|| {
-                let message = format!("no form has the id '{id}'");
+            let found =
+                super::call::bound(port, key, DefinitionKind::Form, &id, &task.form_binding);
+            found.ok_or_else(|| {
+                let message = format!(
+                    "Expected to find a form with id '{id}', but no form with this id is found"
+                );
                 Stuck::new(FlowIncidentKind::FormNotFound, message)
             })?
         }
@@ -68,16 +71,16 @@ fn list<P: Port>(
     let Some(template) = template else { return Ok("[]".to_owned()) };
     let value = expression::template_value(port, template, key, &no_front())
         .map_err(|problem| Stuck::new(FlowIncidentKind::ExtractValue, problem))?;
-    match value {
-        Value::Null => Ok("[]".to_owned()),
-        Value::Text(text) => {
-            let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
-            Ok(serde_json::Value::from(names.collect::<Vec<_>>()).to_string())
-        }
-        list @ Value::List(_) => Ok(list.to_json()),
-        other => Err(Stuck::new(
-            FlowIncidentKind::ExtractValue,
-            format!("the {what} must be a list of text, but it is {}", other.to_json()),
-        )),
+    if let Value::Text(text) = &value {
+        let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+        return Ok(serde_json::Value::from(names.collect::<Vec<_>>()).to_string());
     }
+    if matches!(value, Value::List(_)) {
+        return Ok(value.to_json());
+    }
+    if matches!(value, Value::Null) {
+        return Ok("[]".to_owned());
+    }
+    let message = format!("the {what} must be a list of text, but it is {}", value.to_json());
+    Err(Stuck::new(FlowIncidentKind::ExtractValue, message))
 }

@@ -66,6 +66,18 @@ fn what_is_no_duration_is_refused() {
 }
 
 #[test]
+fn a_negative_delay_is_none() {
+    let check = |text: &str, expected: Option<u64>| {
+        assert_eq!(parse_delay(text).ok().and_then(|span| span.after(1_000)), expected, "{text}");
+    };
+    check("PT3S", Some(4_000));
+    check("-PT3S", Some(1_000));
+    check("-P1Y", Some(1_000));
+    check("--PT3S", None);
+    check("-3S", None);
+}
+
+#[test]
 fn a_duration_out_of_the_calendar_has_no_end() {
     let span = parse_duration("P9000Y").expect("it is well-formed");
     assert_eq!(span.after(at("2026-01-01T00:00:00Z")), None);

@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! R key(8) file          P key(8) definition    E key(8) element instance   T key(8) timer
-//! S key(8) subscription  M key(8) message       G key(8) signal             I key(8) incident
+//! S key(8) subscription  M key(8) message       N key(8) signal             I key(8) incident
 //! U key(8) user task     F        to-do list
 //! ```
 
@@ -33,7 +33,7 @@ pub(crate) const ELEMENT: u8 = b'E';
 pub(crate) const TIMER: u8 = b'T';
 pub(crate) const SUBSCRIPTION: u8 = b'S';
 pub(crate) const MESSAGE: u8 = b'M';
-pub(crate) const SIGNAL: u8 = b'G';
+pub(crate) const SIGNAL: u8 = b'N';
 pub(crate) const INCIDENT: u8 = b'I';
 pub(crate) const USER_TASK: u8 = b'U';
 const TODO: u8 = b'F';
@@ -114,6 +114,49 @@ impl FlowState {
         for (name, image) in std::mem::take(&mut self.dirt.early) {
             self.write(name, image, put);
         }
+    }
+
+    /// Every image, and the indexes in words: two states are the same when these are.
+    pub fn described(&self) -> Vec<String> {
+        let names = |tag: u8, keys: Vec<Key>| keys.into_iter().map(move |key| (tag, key));
+        let mut all: Vec<Name> = names(RESOURCE, self.resources.keys().copied().collect())
+            .chain(names(DEFINITION, self.definitions.keys().copied().collect()))
+            .chain(names(ELEMENT, self.elements.keys().copied().collect()))
+            .chain(names(TIMER, self.timers.keys().copied().collect()))
+            .chain(names(SUBSCRIPTION, self.subscriptions.keys().copied().collect()))
+            .chain(names(MESSAGE, self.messages.keys().copied().collect()))
+            .chain(names(SIGNAL, self.signals.keys().copied().collect()))
+            .chain(names(INCIDENT, self.incidents.keys().copied().collect()))
+            .chain(names(USER_TASK, self.user_tasks.keys().copied().collect()))
+            .collect();
+        all.sort_unstable();
+        let mut lines: Vec<String> = all
+            .into_iter()
+            .map(|name| {
+                let image = self.image(name).unwrap_or_default();
+                // Files are long, and never change.
+                let shown = if name.0 == RESOURCE { image.get(..32) } else { Some(&*image) };
+                format!("{} {} {} {shown:?}", char::from(name.0), name.1, image.len())
+            })
+            .collect();
+        for (key, element) in self.elements.iter().collect::<BTreeMap<_, _>>() {
+            lines.push(format!(
+                "element {key}: {:?} {:?} {:?} {}",
+                element.children, element.called, element.waits, element.called_instances
+            ));
+        }
+        lines.push(format!("todo {:?}", self.todo));
+        lines.push(format!("versions {:?}", self.versions));
+        lines.push(format!("jobs {:?}", self.jobs.iter().collect::<BTreeMap<_, _>>()));
+        lines.push(format!("due {:?}", self.due));
+        lines.push(format!("topics {:?}", self.topics));
+        lines.push(format!("starts {:?}", self.starts.iter().collect::<BTreeMap<_, _>>()));
+        lines.push(format!("buffered {:?} {:?}", self.buffered, self.message_ids));
+        lines.push(format!("expiring {:?}", self.expiring));
+        lines.push(format!("locks {:?} {:?}", self.started_by, self.business_ids));
+        let counts = self.instance_counts.iter().filter(|(_, keys)| !keys.is_empty());
+        lines.push(format!("instances {:?}", counts.collect::<BTreeMap<_, _>>()));
+        lines
     }
 
     /// How many entities a checkpoint would write now.
@@ -211,6 +254,17 @@ impl FlowState {
                 (*key, element.scope, element.process.as_ref().map_or(Key::NONE, |it| it.parent))
             })
             .collect();
+        let instances: Vec<(Key, Key)> = self
+            .elements
+            .iter()
+            .filter_map(|(key, element)| Some((*key, element.process.as_ref()?.root)))
+            .collect();
+        for element in self.elements.values_mut() {
+            element.called_instances = 0;
+        }
+        for (key, root) in instances {
+            self.count_called(key, root, |count| count.saturating_add(1));
+        }
         for (key, scope, parent) in members {
             if let Some(scope) = self.elements.get_mut(&scope) {
                 scope.children.insert(key);
@@ -306,7 +360,7 @@ images! {
         form, form_reference, headers
     }
     Process { parent, root, starts, business_id, tags, awaited, started_by, started_ms }
-    Loop { items, entered, collected, results, satisfied }
+    Loop { items, entered, collected, results, satisfied } + { bytes: 0 }
     Triggered { node, variables }
     Kept { node, variables }
 }
@@ -354,6 +408,7 @@ impl Element {
         self.user_task.put(out);
         self.process.put(out);
         self.kept.put(out);
+        self.entered.put(out);
     }
 
     fn load(_key: Key, input: &mut Decoder<'_>, state: &FlowState) -> Result<Element, DecodeError> {
@@ -382,6 +437,10 @@ impl Element {
         element.user_task = Value::take(input)?;
         element.process = Value::take(input)?;
         element.kept = Value::take(input)?;
+        element.entered = Value::take(input)?;
+        if let Some(looped) = &mut element.looped {
+            looped.bytes = looped.results.iter().map(|result| result.len()).sum();
+        }
         Ok(element)
     }
 }

@@ -1,5 +1,5 @@
 //! Deploy resources: all or none. A definition whose id is there already becomes its next version,
-//! unless its file is the same to the byte as that of the newest one.
+//! unless every file of the deployment is the same to the byte as that of the newest one.
 
 use std::sync::Arc;
 
@@ -54,21 +54,21 @@ pub(super) fn decide<P: Port>(
     }
 
     // Cannot fail from here.
-    let mut deployment = None;
-    let mut deployed = Vec::new();
-    for file in &files {
-        if let Some(mut same) = same_as_newest(port.state(), &command.tenant, file) {
-            deployed.append(&mut same);
-            continue;
-        }
-        let deployment = *deployment.get_or_insert_with(|| port.next_key());
-        deploy_file(port, &command.tenant, deployment, file, &mut deployed);
+    let same: Option<Vec<_>> =
+        files.iter().map(|file| same_as_newest(port.state(), &command.tenant, file)).collect();
+    if let Some(same) = same {
+        let definitions = same.concat();
+        let first = definitions.first().map_or(Key::NONE, |first| first.key);
+        let deployment = port.state().definition(first).map(|definition| definition.deployment);
+        let key = deployment.unwrap_or(first);
+        return Ok(FlowAnswer::Deployed(Box::new(Deployed { key, definitions })));
     }
-    let key = deployment.unwrap_or_else(|| {
-        let first = deployed.first().map_or(Key::NONE, |first| first.key);
-        port.state().definition(first).map_or(first, |definition| definition.deployment)
-    });
-    Ok(FlowAnswer::Deployed(Box::new(Deployed { key, definitions: deployed })))
+    let key = port.next_key();
+    let mut definitions = Vec::new();
+    for file in &files {
+        deploy_file(port, &command.tenant, key, file, &mut definitions);
+    }
+    Ok(FlowAnswer::Deployed(Box::new(Deployed { key, definitions })))
 }
 
 /// What stands in a file, or its problems, a line each.
@@ -119,6 +119,9 @@ fn read(name: &str, bytes: &[u8]) -> Result<Vec<Found>, Vec<String>> {
             )]);
         }
         return Ok(vec![plain(DefinitionKind::Form, id.into())]);
+    }
+    if name.trim().is_empty() {
+        return Err(vec![format!("'{name}': unknown resource type")]);
     }
     Ok(vec![plain(DefinitionKind::Resource, name.into())])
 }

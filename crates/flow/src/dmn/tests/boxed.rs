@@ -1,6 +1,6 @@
 //! Boxed expressions and functions.
 
-use crate::feel::Budget;
+use crate::feel::{Budget, Context, Environment, Value};
 
 use super::support::{document, evaluate, evaluate_within, model, outcome};
 
@@ -198,4 +198,80 @@ fn a_budget_is_kept() {
     let evaluation = evaluate_within(&model(&xml), "d", &json, &mut budget);
     assert_eq!(outcome(&evaluation), "d failed: the expression takes too many steps");
     assert_eq!(evaluate(&model(&xml), "d", &json).failed_decision(), None);
+}
+
+#[test]
+fn logic_as_deep_as_a_document_may_be() {
+    let list = "<list>".repeat(90) + &literal("[1]") + &"</list>".repeat(90);
+    let nested = format!("{}[1]{}", "[".repeat(90), "]".repeat(90));
+    check(&list, "", EMPTY, "{}", &nested);
+    let open = "<context><contextEntry><variable name='x'/>";
+    let close = "</contextEntry></context>";
+    let context = open.repeat(45) + &literal("1") + &close.repeat(45);
+    let nested = format!("{}1{}", "{\"x\":".repeat(45), "}".repeat(45));
+    check(&context, "", EMPTY, "{}", &nested);
+}
+
+#[test]
+fn knowledge_that_invokes_itself() {
+    let beside = knowledge(&[r#"name="n""#], &literal("if n < 1 then 1 else n * f(n - 1)"));
+    check(&literal("f(5)"), "", &beside, "{}", "120");
+}
+
+#[test]
+fn knowledge_sees_variables_and_the_knowledge_it_requires_but_not_more() {
+    let beside = format!(
+        r##"<businessKnowledgeModel id="f" name="f"><encapsulatedLogic><formalParameter name="x"/>{}
+        </encapsulatedLogic><knowledgeRequirement><requiredKnowledge href="#g"/></knowledgeRequirement>
+        </businessKnowledgeModel><businessKnowledgeModel id="g" name="g"><encapsulatedLogic>
+        <formalParameter name="y"/>{}</encapsulatedLogic></businessKnowledgeModel>"##,
+        literal("g(x) + rate"),
+        literal("y * 2")
+    );
+    check(&literal("f(4)"), "", &beside, r#"{"rate": 0.5}"#, "8.5");
+    check(&literal("g(4)"), "", &beside, "{}", "null");
+}
+
+#[test]
+fn functions_that_outlive_their_evaluation_tell_nothing() {
+    let beside = knowledge(&[r#"name="x""#], &literal("x"));
+    let xml = document(&format!(
+        r##"<decision id="d" name="D">
+        <knowledgeRequirement><requiredKnowledge href="#f"/></knowledgeRequirement>{}</decision>{beside}"##,
+        literal("[f, f(1)]")
+    ));
+    let evaluation = evaluate(&model(&xml), "d", "{}");
+    assert_eq!(evaluation.decisions.len(), 2);
+    let Ok(Value::List(items)) = &evaluation.output else { panic!("{evaluation:?}") };
+    let Value::Function(function) = &items[0] else { panic!("{evaluation:?}") };
+    let environment = Environment { now_ms: 0, seed: 0 };
+    let arguments = [items[0].clone()];
+    let result =
+        function.invoke(&arguments, &Context::default(), &environment, &mut Budget::default());
+    assert!(matches!(result, Ok(Value::Function(_))), "{result:?}");
+}
+
+#[test]
+fn functions_that_hold_each_other_can_be_dropped() {
+    let function = |position: usize| {
+        let body = format!("<functionDefinition>{}</functionDefinition>", literal("1"));
+        entry(&format!("f{position}"), &body)
+    };
+    let context = |count: usize| -> String {
+        let functions: String = (0..count).map(function).collect();
+        let result = format!("f{}()", count - 1);
+        format!("<context>{functions}{}</context>", entry("result", &literal(&result)))
+    };
+    let selected = |count: usize| {
+        let xml = format!(
+            r##"<informationRequirement><requiredDecision href="#c"/></informationRequirement>{}"##,
+            literal("c.result")
+        );
+        let beside = format!(r#"{EMPTY}<decision id="c" name="C">{}</decision>"#, context(count));
+        (xml, beside)
+    };
+    let (logic, beside) = selected(1000);
+    check(&logic, "", &beside, "{}", "1");
+    let (logic, beside) = selected(3000);
+    check(&logic, "", &beside, "{}", "c failed: too many functions are made");
 }

@@ -224,7 +224,7 @@ fn names_with_spaces_need_no_quotes() {
 }
 
 #[test]
-fn an_invocation_and_a_context_are_told_by_their_kinds() {
+fn invoked_knowledge_is_told_before_the_decision_that_invokes_it() {
     let xml = document(
         r##"<decision id="call" name="Call">
         <informationRequirement><requiredDecision href="#person"/></informationRequirement>
@@ -244,7 +244,11 @@ fn an_invocation_and_a_context_are_told_by_their_kinds() {
         "call",
         r#"{"given": "ada"}"#,
         r#""Hello ADA""#,
-        &[r#"person CONTEXT {"name":"ADA"}"#, r#"call INVOCATION "Hello ADA""#],
+        &[
+            r#"person CONTEXT {"name":"ADA"}"#,
+            r#"greet LITERAL_EXPRESSION "Hello ADA""#,
+            r#"call INVOCATION "Hello ADA""#,
+        ],
     );
 }
 

@@ -80,20 +80,20 @@ fn decisions_need_an_id_a_name_and_logic() {
     let logic = "<literalExpression><text>1</text></literalExpression>";
     check(
         &decision(r#"name="D""#, logic),
-        &["line 3, column 46: decision 'D': the attribute `id` is missing"],
+        &["line 3, column 51: decision 'D': the attribute `id` is missing"],
     );
     check(
         &decision(r#"id="d""#, logic),
-        &["line 3, column 46: decision 'd': the attribute `name` is missing"],
+        &["line 3, column 51: decision 'd': the attribute `name` is missing"],
     );
     check(
         &decision(r#"id="d" name="D""#, ""),
-        &["line 3, column 46: decision 'd': there is no expression"],
+        &["line 3, column 51: decision 'd': there is no expression"],
     );
     let twice = format!(r#"<decision id="d" name="D">{logic}</decision>"#).repeat(2);
     check(
         &document(&twice),
-        &["line 3, column 142: decision 'd': the id 'd' is used more than once"],
+        &["line 3, column 141: decision 'd': the id 'd' is used more than once"],
     );
 }
 
@@ -107,12 +107,12 @@ fn expressions_must_be_feel() {
     };
     check(
         &literal("", " "),
-        &["line 3, column 72: literalExpression 'x': the expression must not be empty"],
+        &["line 3, column 77: literalExpression 'x': the expression must not be empty"],
     );
     check(
         &literal("expressionLanguage='javascript'", "1"),
         &[
-            "line 3, column 72: literalExpression 'x': expression language 'javascript' is not supported",
+            "line 3, column 77: literalExpression 'x': expression language 'javascript' is not supported",
         ],
     );
     let problems = parse(literal("", "1 +").as_bytes()).unwrap_err();
@@ -135,7 +135,7 @@ fn tables_must_be_whole() {
             &format!("<decisionTable id='t' {attributes}>{inside}</decisionTable>"),
         )
     };
-    let place = "line 3, column 72: decisionTable 't'";
+    let place = "line 3, column 77: decisionTable 't'";
     let two = "<output name='a'/><output name='b'/>";
     check(&table("", ""), &[&format!("{place}: the element `output` is missing")]);
     check(&table("hitPolicy='LAST'", two), &[&format!("{place}: there is no hit policy 'LAST'")]);
@@ -147,11 +147,11 @@ fn tables_must_be_whole() {
     );
     check(
         &table("", "<output name='a'/><output/>"),
-        &["line 3, column 112: output: each of several outputs needs a name"],
+        &["line 3, column 118: output: each of several outputs needs a name"],
     );
     check(
         &table("", "<input><inputExpression id='e'><text/></inputExpression></input><output/>"),
-        &["line 3, column 101: inputExpression 'e': the expression must not be empty"],
+        &["line 3, column 107: inputExpression 'e': the expression must not be empty"],
     );
 }
 
@@ -166,7 +166,7 @@ fn requirements_must_be_fulfilled() {
         };
         format!("<{holder}><{element} href='{href}'/></{holder}>")
     };
-    let place = "line 3, column 46: decision 'd'";
+    let place = "line 3, column 51: decision 'd'";
     for target in ["decision", "knowledge"] {
         check(
             &decision(r#"id="d" name="D""#, &(requires(target, "#none") + logic)),
@@ -196,14 +196,14 @@ fn circles_are_refused() {
     assert_eq!(problems.len(), 1);
     assert_eq!(
         problems[0].to_string(),
-        "line 5, column 84: decision 'b': requirements form a cycle: b -> c -> b"
+        "line 5, column 77: decision 'b': requirements form a cycle: b -> c -> b"
     );
     check(
         &document(
             r##"<businessKnowledgeModel id="f" name="f"><knowledgeRequirement>
             <requiredKnowledge href="#f"/></knowledgeRequirement></businessKnowledgeModel>"##,
         ),
-        &["line 3, column 46: businessKnowledgeModel 'f': requirements form a cycle: f -> f"],
+        &["line 3, column 51: businessKnowledgeModel 'f': requirements form a cycle: f -> f"],
     );
 }
 
@@ -221,6 +221,28 @@ fn a_lenient_model_keeps_what_is_valid() {
 
 #[test]
 fn a_hundred_problems_are_enough() {
-    let many = "<decision name='x'/>".repeat(1000);
+    let many = "<decision id='x'/>".repeat(1000);
     assert_eq!(parse(document(&many).as_bytes()).unwrap_err().len(), 100);
+}
+
+#[test]
+fn two_thousand_special_names_are_enough() {
+    let inputs = |count: usize| -> String {
+        (0..count).map(|own| format!("<inputData id='i{own}' name='an input {own}'/>")).collect()
+    };
+    assert!(parse(document(&inputs(2048)).as_bytes()).is_ok());
+    let problems = parse(document(&inputs(2049)).as_bytes()).unwrap_err();
+    assert!(problems[0].to_string().ends_with("names or namespaces than allowed"), "{problems:?}");
+}
+
+#[test]
+fn a_special_name_is_one_only_where_its_words_are_apart() {
+    let xml = document(
+        r#"<decision id="d" name="D"><literalExpression><text>{LoanAmount: 1, Loan: 2}.LoanAmount</text>
+        </literalExpression></decision><inputData id="i" name="Loan Amount"/>
+        <inputData id="j" name="Loan.Amount"/>"#,
+    );
+    let model = parse(xml.as_bytes()).unwrap();
+    let evaluation = super::support::evaluate(&model, "d", "{}");
+    assert_eq!(super::support::outcome(&evaluation), "1");
 }

@@ -103,8 +103,5 @@ fn context(arguments: &[Value]) -> Option<Value> {
         Some((Arc::clone(key), entry.get("value")?.clone()))
     };
     let entries: Option<Vec<(Arc<str>, Value)>> = entries.to_list()?.iter().map(entry).collect();
-    let entries = entries?;
-    let built = Context::from_entries(entries.clone());
-    // A key that comes twice has no answer.
-    (built.len() == entries.len()).then(|| Value::Context(Arc::new(built)))
+    entries.map(Value::context)
 }

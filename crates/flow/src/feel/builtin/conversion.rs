@@ -175,6 +175,7 @@ fn from_json(machine: &mut Machine<'_>, arguments: &[Value]) -> Result {
 fn range(machine: &mut Machine<'_>, arguments: &[Value]) -> Result {
     let [Value::Text(text)] = arguments else { return Ok(None) };
     machine.spend(crate::feel::evaluate::size(text.len()))?;
+    let text = text.trim();
     if !text.starts_with(['[', '(', ']']) {
         return Ok(None);
     }

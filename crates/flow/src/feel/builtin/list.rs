@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use rust_decimal::prelude::ToPrimitive;
 
-use super::{Builtin, Result, metered, number, open, plain, truth};
+use super::{Builtin, Result, metered, number, open, plain, spread, truth};
 use crate::feel::EvaluationError;
 use crate::feel::compare;
 use crate::feel::evaluate::{Machine, size};
@@ -28,8 +28,8 @@ pub(super) const TABLE: &[Builtin] = &[
         sublist,
     ),
     open("append", &[&["list", "item"], &["list", "items"]], append),
-    open("concatenate", &[&["lists"], &["list"]], concatenate),
-    open("union", &[&["lists"], &["list"]], union),
+    spread("concatenate", concatenate),
+    spread("union", union),
     plain("insert before", &[&["list", "position", "newItem"]], insert_before),
     plain("remove", &[&["list", "position"]], remove),
     metered(
@@ -108,7 +108,7 @@ fn append(_machine: &mut Machine<'_>, arguments: &[Value]) -> Result {
     Ok(Some(Value::list(list.iter().chain(items).cloned().collect())))
 }
 
-/// All items of all lists. One list of lists is not taken apart: its items are.
+/// All items of all lists, and what is no list as it is.
 fn joined(arguments: &[Value]) -> Vec<Value> {
     let mut items = Vec::new();
     for argument in arguments {
@@ -121,18 +121,12 @@ fn joined(arguments: &[Value]) -> Vec<Value> {
 }
 
 fn concatenate(machine: &mut Machine<'_>, arguments: &[Value]) -> Result {
-    if arguments.is_empty() {
-        return Ok(None);
-    }
     let items = joined(arguments);
     machine.spend(size(items.len()))?;
     Ok(Some(Value::list(items)))
 }
 
 fn union(machine: &mut Machine<'_>, arguments: &[Value]) -> Result {
-    if arguments.is_empty() {
-        return Ok(None);
-    }
     let items = joined(arguments);
     distinct(machine, &items).map(|items| Some(Value::list(items)))
 }

@@ -3,7 +3,8 @@
 use rust_decimal::prelude::ToPrimitive;
 use rust_decimal::{Decimal, MathematicalOps, RoundingStrategy};
 
-use super::{Builtin, plain, truth};
+use super::{Builtin, Result, metered, plain, truth};
+use crate::feel::evaluate::{Machine, SERIES_STEPS};
 use crate::feel::number;
 use crate::feel::temporal::{DaysDuration, YearsDuration};
 use crate::feel::value::Value;
@@ -24,8 +25,8 @@ pub(super) const TABLE: &[Builtin] = &[
     plain("abs", &[&["n"], &["number"]], abs),
     plain("modulo", &[&["dividend", "divisor"]], modulo),
     plain("sqrt", NUMBER, sqrt),
-    plain("log", NUMBER, log),
-    plain("exp", NUMBER, exp),
+    metered("log", NUMBER, log),
+    metered("exp", NUMBER, exp),
     plain("odd", NUMBER, odd),
     plain("even", NUMBER, even),
 ];
@@ -92,14 +93,16 @@ fn sqrt(arguments: &[Value]) -> Option<Value> {
     n.sqrt().map(Value::Number)
 }
 
-fn log(arguments: &[Value]) -> Option<Value> {
-    let [Value::Number(n)] = arguments else { return None };
-    n.checked_ln().map(Value::Number)
+fn log(machine: &mut Machine<'_>, arguments: &[Value]) -> Result {
+    machine.spend(SERIES_STEPS)?;
+    let [Value::Number(n)] = arguments else { return Ok(None) };
+    Ok(n.checked_ln().map(Value::Number))
 }
 
-fn exp(arguments: &[Value]) -> Option<Value> {
-    let [Value::Number(n)] = arguments else { return None };
-    n.checked_exp_with_tolerance(Decimal::new(1, 20)).map(Value::Number)
+fn exp(machine: &mut Machine<'_>, arguments: &[Value]) -> Result {
+    machine.spend(SERIES_STEPS)?;
+    let [Value::Number(n)] = arguments else { return Ok(None) };
+    Ok(n.checked_exp_with_tolerance(Decimal::new(1, 20)).map(Value::Number))
 }
 
 fn odd(arguments: &[Value]) -> Option<Value> {

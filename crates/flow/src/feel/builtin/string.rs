@@ -1,11 +1,14 @@
 //! Strings and patterns. Positions count characters, from 1.
 
+use std::sync::Arc;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use regex::{Regex, RegexBuilder};
 use rust_decimal::prelude::ToPrimitive;
 
 use super::{Builtin, Result, metered, number, plain, truth};
+use crate::feel::EvaluationError;
 use crate::feel::evaluate::{Machine, size};
 use crate::feel::value::Value;
 
@@ -68,7 +71,7 @@ fn substring(arguments: &[Value]) -> Option<Value> {
     let start = start.trunc().to_i64()?;
     let from = match (start, crate::feel::iterate::index(count, start)) {
         (0, _) => return None,
-        (_, Some(from)) if from < count => from,
+        (_, Some(from)) if from <= count => from,
         _ => return None,
     };
     let rest = text.chars().skip(from);
@@ -152,48 +155,109 @@ fn extract(machine: &mut Machine<'_>, arguments: &[Value]) -> Result {
     Ok(Some(Value::list(found.collect())))
 }
 
+/// How many patterns one evaluation keeps.
+const PATTERNS_MAX: usize = 16;
+
 /// A pattern with XPath's flags; `None` if it is none. Its cost is counted here, together with that
 /// of running it over the input.
 fn compiled(
     machine: &mut Machine<'_>,
-    pattern: &str,
+    pattern: &Arc<str>,
     flags: &str,
     input: &str,
-) -> std::result::Result<Option<Regex>, crate::feel::EvaluationError> {
-    machine.spend(100 + size(pattern.len()) * 8 + size(input.len()) / 4)?;
-    if !flags.chars().all(|flag| "smixq".contains(flag)) {
-        return Ok(None);
+) -> std::result::Result<Option<Regex>, EvaluationError> {
+    // A pattern looks at each character once for each of its own states, at worst.
+    let to_compile = compile_steps(pattern);
+    machine
+        .spend((size(input.len()) / 4).saturating_mul(1 + to_compile / 1_000).saturating_add(1))?;
+    let known = machine.patterns.iter().find(|(own, with, _)| own == pattern && with == flags);
+    if let Some((_, _, compiled)) = known {
+        return Ok(compiled.clone());
     }
-    let pattern =
-        if flags.contains('q') { regex::escape(pattern) } else { without_subtraction(pattern) };
-    let built = RegexBuilder::new(&pattern)
+    machine.spend(to_compile)?;
+    let compiled = compile(pattern, flags);
+    if machine.patterns.len() >= PATTERNS_MAX {
+        machine.patterns.remove(0);
+    }
+    machine.patterns.push((Arc::clone(pattern), flags.to_owned(), compiled.clone()));
+    Ok(compiled)
+}
+
+/// What compiling takes: classes of Unicode are large, and counted repetitions copy what they
+/// repeat.
+fn compile_steps(pattern: &str) -> u64 {
+    let classes = size(pattern.matches("\\p").count() + pattern.matches("\\P").count());
+    let mut copies = 1_u64;
+    for repetition in pattern.split('{').skip(1) {
+        let counts = repetition.split('}').next().unwrap_or("").split(',');
+        let most = counts.filter_map(|count| count.parse().ok()).max().unwrap_or(1);
+        copies = copies.saturating_mul(most).clamp(1, 200);
+    }
+    let once = size(pattern.len()).saturating_mul(10).saturating_add(classes * 3_000);
+    once.saturating_mul(copies).saturating_add(200)
+}
+
+fn compile(pattern: &str, flags: &str) -> Option<Regex> {
+    if !flags.chars().all(|flag| "smixq".contains(flag)) {
+        return None;
+    }
+    let pattern = if flags.contains('q') {
+        regex::escape(pattern)
+    } else {
+        translated(pattern, flags.contains('x'))
+    };
+    RegexBuilder::new(&pattern)
         .dot_matches_new_line(flags.contains('s'))
         .multi_line(flags.contains('m'))
         .case_insensitive(flags.contains('i'))
-        .ignore_whitespace(flags.contains('x'))
+        .crlf(true)
         .size_limit(1 << 20)
         .dfa_size_limit(1 << 20)
         .nest_limit(50)
-        .build();
-    Ok(built.ok())
+        .build()
+        .ok()
 }
 
-/// XPath writes `[a-z-[aeiou]]` for what is `[a-z--[aeiou]]` here.
-fn without_subtraction(pattern: &str) -> String {
+/// A pattern of XPath or Java in the words of the crate: `[a-z-[aeiou]]` is `[a-z--[aeiou]]`, `\d`
+/// and its like are those of ASCII, and white space that does not count does so inside of classes.
+fn translated(pattern: &str, skips_space: bool) -> String {
     let mut text = String::with_capacity(pattern.len());
     let mut depth = 0_u32;
+    let skipped = |found: char, depth: u32| skips_space && depth == 0 && found.is_whitespace();
     let mut characters = pattern.chars().peekable();
     while let Some(found) = characters.next() {
-        text.push(found);
+        if skipped(found, depth) {
+            continue;
+        }
         match found {
-            '\\' => text.extend(characters.next()),
+            '\\' => {
+                let escaped = characters.find(|next| !skipped(*next, depth));
+                write_escape(escaped, &mut text);
+                continue;
+            }
             '[' => depth += 1,
             ']' => depth = depth.saturating_sub(1),
             '-' if depth > 0 && characters.peek() == Some(&'[') => text.push('-'),
             _ => {}
         }
+        text.push(found);
     }
-    text
+    text.replace("\\p{IsBasicLatin}", "[\\x00-\\x7F]")
+}
+
+fn write_escape(escaped: Option<char>, text: &mut String) {
+    match escaped {
+        Some('d') => text.push_str("[0-9]"),
+        Some('D') => text.push_str("[^0-9]"),
+        Some('w') => text.push_str("[0-9A-Za-z_]"),
+        Some('W') => text.push_str("[^0-9A-Za-z_]"),
+        Some('s') => text.push_str("[ \\t\\n\\x0B\\f\\r]"),
+        Some('S') => text.push_str("[^ \\t\\n\\x0B\\f\\r]"),
+        other => {
+            text.push('\\');
+            text.extend(other);
+        }
+    }
 }
 
 /// A replacement as XPath and Java write it (`$1`, `\$`) in the words of the crate (`${1}`, `$$`).

@@ -74,7 +74,14 @@ pub(crate) fn date_time(text: &str) -> Option<DateTime> {
     match text.split_once('T') {
         None => Some(DateTime { date: date(text)?, time: Time::midnight() }),
         Some((_, behind)) if behind.starts_with('T') => None,
-        Some((before, behind)) => Some(DateTime { date: date(before)?, time: time(behind)? }),
+        Some((before, behind)) => match behind.strip_prefix("24:00:00") {
+            // The end of a day is the start of the next.
+            Some(zone) => {
+                let date = Date::from_days(date(before)?.days() + 1)?;
+                Some(DateTime { date, time: time(&format!("00:00:00{zone}"))? })
+            }
+            None => Some(DateTime { date: date(before)?, time: time(behind)? }),
+        },
     }
 }
 
@@ -248,6 +255,31 @@ pub(crate) fn write_time(time: &Time, text: &mut String) {
             }
         }
         Some(Zone::Named(zone)) => write!(text, "@{}", zone.name).expect(WRITTEN),
+    }
+}
+
+impl Time {
+    /// This time as others read it: with an offset, and without the name of a region.
+    pub(crate) fn to_iso(&self) -> String {
+        let mut text = String::new();
+        write_time(&Time { zone: self.offset().map(Zone::Offset), ..self.clone() }, &mut text);
+        text
+    }
+}
+
+impl DateTime {
+    /// This point in time as others read it: with an offset, and the region behind it in brackets.
+    pub(crate) fn to_iso(&self) -> String {
+        let mut text = String::new();
+        let zone = self.offset().map(Zone::Offset);
+        let time = Time { zone, ..self.time.clone() };
+        write_date_time(&DateTime { date: self.date, time }, &mut text);
+        if let Some(Zone::Named(zone)) = &self.time.zone {
+            text.push('[');
+            text.push_str(&zone.name);
+            text.push(']');
+        }
+        text
     }
 }
 

@@ -1,0 +1,289 @@
+//! Random processes on random paths, stopped at every step: the state rebuilt from the log, and from
+//! a checkpoint with the log's tail, is the same in all of it, and no token is lost on the way.
+
+use windlass_record::bound::Bounds;
+use windlass_record::command::{
+    Command, CompleteJob, FailJob, Lease, ResolveIncident, ThrowError, UpdateJob,
+};
+use windlass_record::flow::{
+    BroadcastSignal, CancelInstance, CreateInstance, DefinitionKind, DeployResources, FlowCommand,
+    Key, ProcessReference, PublishMessage, SetVariables, UpdateUserTask, UserTaskAction,
+};
+use windlass_record::id::PartitionId;
+
+use super::digest::{assert_same, digest};
+use super::flows::TENANT;
+use super::random::{Random, seeds};
+use super::store::{Store, Writing, replay};
+use crate::Engine;
+use crate::lifecycle::JobState;
+use crate::verb::check::{Check, Shelf};
+
+/// Seeds in every test run, and actions of each.
+const SEEDS: u64 = 24;
+const ACTIONS: u32 = 140;
+
+/// The processes of the black-box suite.
+fn resources() -> Vec<(Box<str>, windlass_record::command::Bytes)> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/zeebe/processes");
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .expect("the processes are there")
+        .map(|entry| entry.expect("it can be listed").path())
+        .collect();
+    files.sort();
+    files
+        .into_iter()
+        .map(|path| {
+            let name = path.file_name().expect("a file").to_string_lossy().into_owned();
+            (name.into(), std::fs::read(&path).expect("it can be read").into())
+        })
+        .collect()
+}
+
+struct World {
+    random: Random,
+    check: Check,
+    names: Vec<String>,
+}
+
+impl World {
+    fn new(seed: u64) -> World {
+        let mut check = Check::new();
+        for (name, bytes) in resources() {
+            let command = DeployResources { tenant: TENANT.into(), resources: vec![(name, bytes)] };
+            // Some are there to be refused.
+            let _refused = check.give(Command::Flow(FlowCommand::DeployResources(command)));
+        }
+        let names = check
+            .engine
+            .state()
+            .flow()
+            .definitions()
+            .filter(|(_, definition)| definition.kind == DefinitionKind::Process)
+            .map(|(_, definition)| definition.id.to_string())
+            .collect::<std::collections::BTreeSet<_>>()
+            .into_iter()
+            .collect();
+        World { random: Random::new(seed), check, names }
+    }
+
+    fn variables(&mut self) -> Box<[u8]> {
+        let n = self.random.below(5);
+        let flag = self.random.one_in(2);
+        let items = ["[]", "[1,2,3]", "[\"a\"]", "null", "7"];
+        let items = self.random.of(&items);
+        format!(
+            r#"{{"a":{n},"b":"x{n}","x":{n},"key":"k{n}","flag":{flag},"items":{items},"n":{n},"amount":{n}}}"#
+        )
+        .into_bytes()
+        .into()
+    }
+
+    /// One thing that somebody does. Most are refused, and that must change nothing.
+    fn act(&mut self) {
+        let command = match self.random.below(26) {
+            0..=4 => FlowCommand::CreateInstance(CreateInstance {
+                tenant: TENANT.into(),
+                process: ProcessReference::Latest(self.random.of(&self.names).as_str().into()),
+                variables: self.variables().into(),
+                start_at: Vec::new(),
+                business_id: "".into(),
+                tags: Vec::new(),
+                awaited: self.random.one_in(2),
+            }),
+            5..=13 => return self.work(),
+            14..=16 => self.message(),
+            17 => FlowCommand::BroadcastSignal(BroadcastSignal {
+                tenant: TENANT.into(),
+                name: self.topic().unwrap_or_default(),
+                variables: self.variables().into(),
+            }),
+            18..=20 => {
+                let ms = *self.random.of(&[1, 900, 1_100, 11_000, 70_000]);
+                return self.check.pass(ms);
+            }
+            21 => return self.resolve(),
+            22 => FlowCommand::SetVariables(SetVariables {
+                scope: self.some_element(),
+                variables: self.variables().into(),
+                local: self.random.one_in(2),
+            }),
+            23 => FlowCommand::CancelInstance(CancelInstance { key: self.some_instance() }),
+            24 => match self.some_user_task() {
+                Some(key) => FlowCommand::UpdateUserTask(UpdateUserTask {
+                    key,
+                    action: UserTaskAction::Complete(self.variables().into()),
+                }),
+                None => return,
+            },
+            _ => return self.some_steps(),
+        };
+        let _refused = self.check.give(Command::Flow(command));
+    }
+
+    fn some_steps(&mut self) {
+        let context = self.check.context();
+        for _ in 0..self.random.below(20) {
+            self.check.engine.go_on(context, 1, &mut self.check.shelf);
+        }
+        self.check.check_invariants();
+    }
+
+    fn message(&mut self) -> FlowCommand {
+        let n = self.random.below(5);
+        let key = self.random.of(&["", "1"]).to_string();
+        FlowCommand::PublishMessage(PublishMessage {
+            tenant: TENANT.into(),
+            name: self.topic().unwrap_or_default(),
+            correlation_key: if key.is_empty() { format!("k{n}").into() } else { key.into() },
+            message_id: if self.random.one_in(3) { "id".into() } else { "".into() },
+            time_to_live_ms: *self.random.of(&[0, 500, 100_000]),
+            variables: self.variables().into(),
+            must_correlate: self.random.one_in(4),
+        })
+    }
+
+    /// The name of a message or signal that somebody waits for.
+    fn topic(&mut self) -> Option<Box<str>> {
+        let topics: Vec<Box<str>> =
+            self.check.engine.state().flow().topic_names().map(Into::into).collect();
+        (!topics.is_empty()).then(|| self.random.of(&topics).clone())
+    }
+
+    fn some_element(&mut self) -> Key {
+        let mut keys: Vec<Key> =
+            self.check.engine.state().flow().elements().map(|(key, _)| key).collect();
+        keys.sort_unstable();
+        if keys.is_empty() { Key::NONE } else { *self.random.of(&keys) }
+    }
+
+    fn some_instance(&mut self) -> Key {
+        let element = self.some_element();
+        let flow = self.check.engine.state().flow();
+        flow.element(element).map_or(Key::NONE, |element| element.instance)
+    }
+
+    fn some_user_task(&mut self) -> Option<Key> {
+        let flow = self.check.engine.state().flow();
+        let mut keys: Vec<Key> =
+            flow.elements().filter_map(|(_, element)| element.user_task).collect();
+        keys.sort_unstable();
+        (!keys.is_empty()).then(|| *self.random.of(&keys))
+    }
+
+    /// A worker takes a job and says something about it.
+    fn work(&mut self) {
+        let mut types: Vec<String> = self
+            .check
+            .engine
+            .state()
+            .queues()
+            .filter(|(id, _)| self.check.engine.state().eligible_jobs(*id, true) > 0)
+            .filter_map(|(_, queue)| queue.name.strip_prefix("zeebe/").map(str::to_owned))
+            .collect();
+        types.sort();
+        if types.is_empty() {
+            return;
+        }
+        let job_type = self.random.of(&types).clone();
+        for job in self.check.work(&job_type, 1) {
+            let lease = Lease { key: job, activation: None };
+            let variables = self.variables().into();
+            let command = match self.random.below(10) {
+                0..=6 => Command::CompleteJob(CompleteJob {
+                    lease,
+                    result: variables,
+                    documents: Vec::new(),
+                }),
+                7 => Command::FailJob(FailJob {
+                    lease,
+                    message: "no".into(),
+                    retries: Some(self.random.below(2) as i32),
+                    backoff_ms: Some(self.random.below(3_000)),
+                    progressed: false,
+                    permanent: false,
+                    variables,
+                }),
+                _ => Command::ThrowError(ThrowError {
+                    lease,
+                    code: (*self.random.of(&["E", "E1", "oops", "scenario-error"])).into(),
+                    message: "".into(),
+                    variables,
+                }),
+            };
+            let _a_listener_throws_nothing = self.check.give(command);
+        }
+    }
+
+    fn resolve(&mut self) {
+        let state = self.check.engine.state();
+        let mut keys: Vec<Key> = state.flow().incidents().map(|(key, _)| key).collect();
+        keys.extend(
+            state
+                .jobs()
+                .iter()
+                .filter(|(_, job)| job.state == JobState::Incident)
+                .map(|(_, job)| job.key),
+        );
+        keys.sort_unstable();
+        if keys.is_empty() {
+            return;
+        }
+        let key = *self.random.of(&keys);
+        let _gone = self.check.give(Command::UpdateJob(UpdateJob {
+            key,
+            activation: None,
+            retries: Some(1),
+            priority: None,
+            lease_ms: None,
+        }));
+        let resolved =
+            self.check.give(Command::ResolveIncident(ResolveIncident { key, retries: None }));
+        resolved.expect("it waits");
+    }
+}
+
+#[test]
+fn random_processes_stopped_at_every_step_replay_to_the_same_state() {
+    seeds("random_processes", SEEDS, |seed| {
+        let mut world = World::new(seed);
+        let mut shelf = Shelf::default();
+        let mut from_log = Engine::new(PartitionId::FIRST, Bounds::default());
+        let mut logged = 0;
+        let mut store = Store::default();
+        let mut covered: Option<usize> = None;
+        for action in 0..ACTIONS {
+            world.act();
+            let check = &mut world.check;
+            replay(&mut from_log, &mut shelf, &check.shelf.log[logged..]);
+            logged = check.shelf.log.len();
+            let live = digest(check.engine.state(), &check.shelf);
+            assert_same("from the log", &live, &digest(from_log.state(), &shelf));
+            if action % 10 == 3 {
+                // A checkpoint, written while things go on.
+                check.engine.freeze(&mut Writing { store: &mut store, shelf: &check.shelf });
+                let at = check.shelf.log.len();
+                loop {
+                    let sink = &mut Writing { store: &mut store, shelf: &check.shelf };
+                    if check.engine.write_frozen(3, sink) {
+                        break;
+                    }
+                    let context = check.context();
+                    check.engine.go_on(context, 1, &mut check.shelf);
+                    let sink = &mut Writing { store: &mut store, shelf: &check.shelf };
+                    check.engine.write_early_images(sink);
+                }
+                store.commit();
+                assert_eq!(store.checksum(), check.engine.checksum(), "the checksum of all images");
+                covered = Some(at);
+            }
+            if let (Some(at), true) = (covered, action % 7 == 0) {
+                let mut shelf = Shelf::default();
+                let mut engine = store.load(Bounds::default(), &mut shelf);
+                replay(&mut engine, &mut shelf, &world.check.shelf.log[at..]);
+                let live = digest(world.check.engine.state(), &world.check.shelf);
+                assert_same("from a checkpoint", &live, &digest(engine.state(), &shelf));
+            }
+        }
+    });
+}

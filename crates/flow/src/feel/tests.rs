@@ -1,0 +1,5 @@
+//! Tests of FEEL: what expressions give, and what no text and no budget may do.
+
+mod bounds;
+mod support;
+mod values;
