@@ -157,8 +157,10 @@ impl Gateway {
     /// finds after it includes what the caller wrote.
     pub async fn searches_after_now(&self, at_most: Duration) -> Result<&Searches, SearchError> {
         let searches = self.searches()?;
-        let durable_lsn = self.status().await?.durable_lsn;
-        searches.wait_for(durable_lsn, at_most).await?;
+        // The newest record and not the newest durable one: what was answered under
+        // `--durability interval` may still be on its way.
+        let lsn = self.status().await?.lsn;
+        searches.wait_for(lsn, at_most).await?;
         Ok(searches)
     }
 }

@@ -161,9 +161,11 @@ impl Projection {
         // Jobs that this record makes: an event behind them says whose they are.
         let mut made = Vec::new();
         while !from.is_empty() {
-            match decode_event(&mut from, &mut Unread)? {
-                Event::JobCreated(created) => made.push(created),
-                event => self.apply(&event, &mut made)?,
+            let event = decode_event(&mut from, &mut Unread)?;
+            if let Event::JobCreated(created) = event {
+                made.push(created);
+            } else {
+                self.apply(&event, &mut made)?;
             }
         }
         for created in &made {

@@ -147,7 +147,7 @@ fn a_job_says_the_last_thing_that_happened_to_it() {
     let (mut feed, _dir) = feed();
     waiting(&mut feed, 2_000, 100);
     for (event, state, deadline_ms) in table {
-        feed.record(4_000, &[event.clone()]);
+        feed.record(4_000, std::slice::from_ref(&event));
         let job = job(&feed, 103);
         assert_eq!((job.state, job.deadline_ms), (state, deadline_ms), "{event:?}");
     }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-use windlass_log::batch::BATCH_HEADER_BYTES;
+use windlass_log::batch::{BATCH_HEADER_BYTES, BLOCK_BYTES};
 use windlass_log::frame::FRAME_HEADER_BYTES;
 use windlass_log::{FrameKind, Log, LogError, LogReader, Position, ReadFrom};
 
@@ -92,6 +92,23 @@ impl FollowLag {
         let read = self.counts.read.load(Ordering::Relaxed);
         self.counts.appended.load(Ordering::Relaxed).saturating_sub(read)
     }
+
+    /// A frame was read. Only the follower's thread counts what was read.
+    fn read(&self, frame_bytes: u64, is_first_of_batch: bool) {
+        let header = if is_first_of_batch { wide(BATCH_HEADER_BYTES) } else { 0 };
+        self.counts.read.fetch_add(frame_bytes + header, Ordering::Relaxed);
+    }
+
+    /// A batch was read whole: it is padded to whole blocks.
+    fn batch_read(&self) {
+        let read = self.counts.read.load(Ordering::Relaxed);
+        let whole = read.next_multiple_of(wide(BLOCK_BYTES));
+        self.counts.read.store(whole, Ordering::Relaxed);
+    }
+}
+
+fn wide(bytes: usize) -> u64 {
+    u64::try_from(bytes).unwrap_or(u64::MAX)
 }
 
 /// How the commit thread tells that there is more.
@@ -103,8 +120,7 @@ pub(crate) struct Nudge {
 impl Nudge {
     /// A batch of so many bytes is durable. Never blocks.
     pub(crate) fn durable(&self, bytes: usize) {
-        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        self.lag.counts.appended.fetch_add(bytes, Ordering::Relaxed);
+        self.lag.counts.appended.fetch_add(wide(bytes), Ordering::Relaxed);
         // When one wake-up is waiting already, another says nothing new.
         let _ = self.wake.try_send(());
     }
@@ -129,6 +145,17 @@ pub(crate) fn trim(
         log.trim(checkpoint_lsn)?;
     }
     Ok(())
+}
+
+/// What the follower's thread does when nothing comes.
+#[derive(Clone, Copy)]
+enum Next {
+    /// Waits for more.
+    Wait,
+    /// Tries again what failed.
+    Again,
+    /// Goes on with the follower's chores.
+    Chores,
 }
 
 /// The follower's thread.
@@ -179,24 +206,31 @@ impl Follow {
 
     /// Runs until the commit thread has ended.
     pub(crate) fn run(mut self) {
-        let mut more_chores = false;
+        let mut next = Next::Wait;
         loop {
-            let wait = if more_chores { Duration::ZERO } else { IDLE_AFTER };
-            match self.woken.recv_timeout(wait) {
-                Ok(()) => {
+            let wait = match next {
+                Next::Wait => IDLE_AFTER,
+                Next::Again => AGAIN_AFTER,
+                Next::Chores => Duration::ZERO,
+            };
+            let woken = self.woken.recv_timeout(wait);
+            next = match (woken, next) {
+                (Err(RecvTimeoutError::Disconnected), _) => break,
+                (Ok(()), _) => {
                     std::thread::sleep(GATHER);
-                    self.catch_up(u32::MAX);
-                    more_chores = false;
+                    self.catch_up(u32::MAX)
                 }
-                Err(RecvTimeoutError::Timeout) => more_chores = self.follower.idle(),
-                Err(RecvTimeoutError::Disconnected) => break,
-            }
+                (Err(RecvTimeoutError::Timeout), Next::Again) => self.catch_up(u32::MAX),
+                (Err(RecvTimeoutError::Timeout), Next::Wait | Next::Chores) => {
+                    if self.follower.idle() { Next::Chores } else { Next::Wait }
+                }
+            };
         }
         self.catch_up(ROUNDS_AT_END_MAX);
     }
 
     /// Gives what is durable.
-    fn catch_up(&mut self, rounds_max: u32) {
+    fn catch_up(&mut self, rounds_max: u32) -> Next {
         for _ in 0..rounds_max {
             let first_lsn = self.next_lsn;
             let read = self.give();
@@ -212,21 +246,19 @@ impl Follow {
                 if covered + 1 < self.next_lsn {
                     self.next_lsn = covered + 1;
                     self.reader = None;
-                    return self.try_again();
+                    return Next::Again;
                 }
             }
             match read {
-                Err(_) => return self.try_again(),
                 Ok(true) => {}
-                Ok(false) => return,
+                Ok(false) => return Next::Wait,
+                Err(_) => {
+                    self.reader = None;
+                    return Next::Again;
+                }
             }
         }
-    }
-
-    /// Comes back after a while, unless the partition ends.
-    fn try_again(&mut self) {
-        self.reader = None;
-        std::thread::sleep(AGAIN_AFTER);
+        Next::Wait
     }
 
     /// Gives one flush's worth of records. True if there may be more.
@@ -259,20 +291,21 @@ impl Follow {
         };
         let Some(entry) = reader.next_entry()? else {
             self.reader = Some(reader);
+            self.lag.batch_read();
             return Ok(None);
         };
         if entry.kind == FrameKind::Data {
             let (lsn, time_ms, payload) = (entry.lsn, entry.time_ms, entry.payload);
             self.follower.take(&Record { lsn, time_ms, payload });
         }
-        let mut bytes = entry.payload.len() + FRAME_HEADER_BYTES;
-        if self.batch.replace(entry.position) != Some(entry.position) {
-            bytes += BATCH_HEADER_BYTES;
-        }
-        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        let is_next_batch = self.batch.replace(entry.position) != Some(entry.position);
+        let bytes = wide(entry.payload.len() + FRAME_HEADER_BYTES);
         if entry.lsn > self.counted_from_lsn {
             self.counted_from_lsn = entry.lsn;
-            self.lag.counts.read.fetch_add(bytes, Ordering::Relaxed);
+            if is_next_batch {
+                self.lag.batch_read();
+            }
+            self.lag.read(bytes, is_next_batch);
         }
         self.next_lsn = entry.lsn + 1;
         self.reader = Some(reader);

@@ -93,11 +93,11 @@ impl Projection {
             return Ok(None);
         }
         let now_ms = self.now_ms;
-        let row = self.jobs.change(&self.database, key)?;
-        Ok(row.map(|row| {
+        let mut row = self.jobs.change(&self.database, key)?;
+        if let Some(row) = &mut row {
             row.updated_ms = now_ms;
-            row
-        }))
+        }
+        Ok(row)
     }
 
     pub(super) fn job_activated(&mut self, activated: &JobActivated<'_>) -> rusqlite::Result<()> {

@@ -24,7 +24,8 @@ pub(crate) struct Element {
 
 impl Stored for Element {
     fn load(database: &Connection, key: u64) -> rusqlite::Result<Option<Self>> {
-        let sql = "SELECT scope, instance, definition, node, element_id, name, type, state, start_ms, end_ms, incident FROM element_instances WHERE key = ?1";
+        let sql = "SELECT scope, instance, definition, node, element_id, name, type, state, \
+                   start_ms, end_ms, incident FROM element_instances WHERE key = ?1";
         let mut statement = database.prepare_cached(sql)?;
         let found = statement.query_row(params![stored(key)], |row| {
             Ok(Element {
@@ -45,7 +46,9 @@ impl Stored for Element {
     }
 
     fn insert(&self, database: &Connection, key: u64) -> rusqlite::Result<()> {
-        let sql = "INSERT OR REPLACE INTO element_instances (key, scope, instance, definition, node, element_id, name, type, state, start_ms, end_ms, incident) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+        let sql = "INSERT OR REPLACE INTO element_instances (key, scope, instance, definition, \
+                   node, element_id, name, type, state, start_ms, end_ms, incident) VALUES (?1, ?2, \
+                   ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
         let mut statement = database.prepare_cached(sql)?;
         statement.execute(params![
             stored(key),
@@ -65,7 +68,8 @@ impl Stored for Element {
     }
 
     fn update(&self, database: &Connection, key: u64) -> rusqlite::Result<()> {
-        let sql = "UPDATE element_instances SET definition = ?2, node = ?3, element_id = ?4, name = ?5, type = ?6, state = ?7, end_ms = ?8, incident = ?9 WHERE key = ?1";
+        let sql = "UPDATE element_instances SET definition = ?2, node = ?3, element_id = ?4, name = \
+                   ?5, type = ?6, state = ?7, end_ms = ?8, incident = ?9 WHERE key = ?1";
         let mut statement = database.prepare_cached(sql)?;
         statement.execute(params![
             stored(key),

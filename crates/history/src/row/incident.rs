@@ -24,7 +24,8 @@ pub(crate) struct Incident {
 
 impl Stored for Incident {
     fn load(database: &Connection, key: u64) -> rusqlite::Result<Option<Self>> {
-        let sql = "SELECT tenant, type, message, state, created_ms, resolved_ms, element, element_id, instance, definition, job FROM incidents WHERE key = ?1";
+        let sql = "SELECT tenant, type, message, state, created_ms, resolved_ms, element, \
+                   element_id, instance, definition, job FROM incidents WHERE key = ?1";
         let mut statement = database.prepare_cached(sql)?;
         let found = statement.query_row(params![stored(key)], |row| {
             Ok(Incident {
@@ -45,7 +46,9 @@ impl Stored for Incident {
     }
 
     fn insert(&self, database: &Connection, key: u64) -> rusqlite::Result<()> {
-        let sql = "INSERT OR REPLACE INTO incidents (key, tenant, type, message, state, created_ms, resolved_ms, element, element_id, instance, definition, job) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+        let sql = "INSERT OR REPLACE INTO incidents (key, tenant, type, message, state, created_ms, \
+                   resolved_ms, element, element_id, instance, definition, job) VALUES (?1, ?2, ?3, \
+                   ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
         let mut statement = database.prepare_cached(sql)?;
         statement.execute(params![
             stored(key),
@@ -65,7 +68,8 @@ impl Stored for Incident {
     }
 
     fn update(&self, database: &Connection, key: u64) -> rusqlite::Result<()> {
-        let sql = "UPDATE incidents SET state = ?2, resolved_ms = ?3, element_id = ?4, definition = ?5 WHERE key = ?1";
+        let sql = "UPDATE incidents SET state = ?2, resolved_ms = ?3, element_id = ?4, definition = \
+                   ?5 WHERE key = ?1";
         let mut statement = database.prepare_cached(sql)?;
         statement.execute(params![
             stored(key),

@@ -24,7 +24,8 @@ pub(crate) struct Instance {
 
 impl Stored for Instance {
     fn load(database: &Connection, key: u64) -> rusqlite::Result<Option<Self>> {
-        let sql = "SELECT definition, tenant, parent_element, parent, root, state, start_ms, end_ms, incidents, business_id, tags FROM process_instances WHERE key = ?1";
+        let sql = "SELECT definition, tenant, parent_element, parent, root, state, start_ms, \
+                   end_ms, incidents, business_id, tags FROM process_instances WHERE key = ?1";
         let mut statement = database.prepare_cached(sql)?;
         let found = statement.query_row(params![stored(key)], |row| {
             Ok(Instance {
@@ -45,7 +46,9 @@ impl Stored for Instance {
     }
 
     fn insert(&self, database: &Connection, key: u64) -> rusqlite::Result<()> {
-        let sql = "INSERT OR REPLACE INTO process_instances (key, definition, tenant, parent_element, parent, root, state, start_ms, end_ms, incidents, business_id, tags) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
+        let sql = "INSERT OR REPLACE INTO process_instances (key, definition, tenant, \
+                   parent_element, parent, root, state, start_ms, end_ms, incidents, business_id, \
+                   tags) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)";
         let mut statement = database.prepare_cached(sql)?;
         statement.execute(params![
             stored(key),
@@ -65,7 +68,8 @@ impl Stored for Instance {
     }
 
     fn update(&self, database: &Connection, key: u64) -> rusqlite::Result<()> {
-        let sql = "UPDATE process_instances SET definition = ?2, state = ?3, end_ms = ?4, incidents = ?5 WHERE key = ?1";
+        let sql = "UPDATE process_instances SET definition = ?2, state = ?3, end_ms = ?4, incidents \
+                   = ?5 WHERE key = ?1";
         let mut statement = database.prepare_cached(sql)?;
         statement.execute(params![
             stored(key),

@@ -35,7 +35,10 @@ pub(crate) struct Job {
 
 impl Stored for Job {
     fn load(database: &Connection, key: u64) -> rusqlite::Result<Option<Self>> {
-        let sql = "SELECT tenant, queue, type, kind, listener, state, worker, retries, priority, deadline_ms, error_code, error_message, headers, failed, element, element_id, instance, definition, incident, created_ms, updated_ms, end_ms FROM jobs WHERE key = ?1";
+        let sql = "SELECT tenant, queue, type, kind, listener, state, worker, retries, priority, \
+                   deadline_ms, error_code, error_message, headers, failed, element, element_id, \
+                   instance, definition, incident, created_ms, updated_ms, end_ms FROM jobs WHERE \
+                   key = ?1";
         let mut statement = database.prepare_cached(sql)?;
         let found = statement.query_row(params![stored(key)], |row| {
             Ok(Job {
@@ -67,7 +70,11 @@ impl Stored for Job {
     }
 
     fn insert(&self, database: &Connection, key: u64) -> rusqlite::Result<()> {
-        let sql = "INSERT OR REPLACE INTO jobs (key, tenant, queue, type, kind, listener, state, worker, retries, priority, deadline_ms, error_code, error_message, headers, failed, element, element_id, instance, definition, incident, created_ms, updated_ms, end_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)";
+        let sql = "INSERT OR REPLACE INTO jobs (key, tenant, queue, type, kind, listener, state, \
+                   worker, retries, priority, deadline_ms, error_code, error_message, headers, \
+                   failed, element, element_id, instance, definition, incident, created_ms, \
+                   updated_ms, end_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, \
+                   ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)";
         let mut statement = database.prepare_cached(sql)?;
         statement.execute(params![
             stored(key),
@@ -98,7 +105,10 @@ impl Stored for Job {
     }
 
     fn update(&self, database: &Connection, key: u64) -> rusqlite::Result<()> {
-        let sql = "UPDATE jobs SET state = ?2, worker = ?3, retries = ?4, priority = ?5, deadline_ms = ?6, error_code = ?7, error_message = ?8, failed = ?9, element_id = ?10, definition = ?11, incident = ?12, updated_ms = ?13, end_ms = ?14 WHERE key = ?1";
+        let sql = "UPDATE jobs SET state = ?2, worker = ?3, retries = ?4, priority = ?5, \
+                   deadline_ms = ?6, error_code = ?7, error_message = ?8, failed = ?9, element_id = \
+                   ?10, definition = ?11, incident = ?12, updated_ms = ?13, end_ms = ?14 WHERE key \
+                   = ?1";
         let mut statement = database.prepare_cached(sql)?;
         statement.execute(params![
             stored(key),

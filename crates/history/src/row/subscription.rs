@@ -22,7 +22,8 @@ pub(crate) struct Subscription {
 
 impl Stored for Subscription {
     fn load(database: &Connection, key: u64) -> rusqlite::Result<Option<Self>> {
-        let sql = "SELECT type, element, instance, definition, element_id, name, correlation_key, state, updated_ms FROM subscriptions WHERE key = ?1";
+        let sql = "SELECT type, element, instance, definition, element_id, name, correlation_key, \
+                   state, updated_ms FROM subscriptions WHERE key = ?1";
         let mut statement = database.prepare_cached(sql)?;
         let found = statement.query_row(params![stored(key)], |row| {
             Ok(Subscription {
@@ -41,7 +42,9 @@ impl Stored for Subscription {
     }
 
     fn insert(&self, database: &Connection, key: u64) -> rusqlite::Result<()> {
-        let sql = "INSERT OR REPLACE INTO subscriptions (key, type, element, instance, definition, element_id, name, correlation_key, state, updated_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
+        let sql = "INSERT OR REPLACE INTO subscriptions (key, type, element, instance, definition, \
+                   element_id, name, correlation_key, state, updated_ms) VALUES (?1, ?2, ?3, ?4, \
+                   ?5, ?6, ?7, ?8, ?9, ?10)";
         let mut statement = database.prepare_cached(sql)?;
         statement.execute(params![
             stored(key),
@@ -59,7 +62,8 @@ impl Stored for Subscription {
     }
 
     fn update(&self, database: &Connection, key: u64) -> rusqlite::Result<()> {
-        let sql = "UPDATE subscriptions SET definition = ?2, element_id = ?3, state = ?4, updated_ms = ?5 WHERE key = ?1";
+        let sql = "UPDATE subscriptions SET definition = ?2, element_id = ?3, state = ?4, \
+                   updated_ms = ?5 WHERE key = ?1";
         let mut statement = database.prepare_cached(sql)?;
         statement.execute(params![
             stored(key),

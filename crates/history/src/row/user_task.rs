@@ -30,7 +30,9 @@ pub(crate) struct UserTask {
 
 impl Stored for UserTask {
     fn load(database: &Connection, key: u64) -> rusqlite::Result<Option<Self>> {
-        let sql = "SELECT element, instance, definition, element_id, name, state, assignee, candidate_groups, candidate_users, due_date, follow_up_date, priority, form, form_reference, headers, created_ms, completed_ms FROM user_tasks WHERE key = ?1";
+        let sql = "SELECT element, instance, definition, element_id, name, state, assignee, \
+                   candidate_groups, candidate_users, due_date, follow_up_date, priority, form, \
+                   form_reference, headers, created_ms, completed_ms FROM user_tasks WHERE key = ?1";
         let mut statement = database.prepare_cached(sql)?;
         let found = statement.query_row(params![stored(key)], |row| {
             Ok(UserTask {
@@ -57,7 +59,11 @@ impl Stored for UserTask {
     }
 
     fn insert(&self, database: &Connection, key: u64) -> rusqlite::Result<()> {
-        let sql = "INSERT OR REPLACE INTO user_tasks (key, element, instance, definition, element_id, name, state, assignee, candidate_groups, candidate_users, due_date, follow_up_date, priority, form, form_reference, headers, created_ms, completed_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)";
+        let sql = "INSERT OR REPLACE INTO user_tasks (key, element, instance, definition, \
+                   element_id, name, state, assignee, candidate_groups, candidate_users, due_date, \
+                   follow_up_date, priority, form, form_reference, headers, created_ms, \
+                   completed_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, \
+                   ?14, ?15, ?16, ?17, ?18)";
         let mut statement = database.prepare_cached(sql)?;
         statement.execute(params![
             stored(key),
@@ -83,7 +89,9 @@ impl Stored for UserTask {
     }
 
     fn update(&self, database: &Connection, key: u64) -> rusqlite::Result<()> {
-        let sql = "UPDATE user_tasks SET definition = ?2, element_id = ?3, name = ?4, state = ?5, assignee = ?6, candidate_groups = ?7, candidate_users = ?8, due_date = ?9, follow_up_date = ?10, priority = ?11, completed_ms = ?12 WHERE key = ?1";
+        let sql = "UPDATE user_tasks SET definition = ?2, element_id = ?3, name = ?4, state = ?5, \
+                   assignee = ?6, candidate_groups = ?7, candidate_users = ?8, due_date = ?9, \
+                   follow_up_date = ?10, priority = ?11, completed_ms = ?12 WHERE key = ?1";
         let mut statement = database.prepare_cached(sql)?;
         statement.execute(params![
             stored(key),

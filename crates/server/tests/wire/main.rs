@@ -5,6 +5,7 @@
 
 mod common;
 mod grpc;
+mod history;
 mod life;
 mod rest;
 mod stream;
