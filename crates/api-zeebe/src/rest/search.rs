@@ -3,13 +3,14 @@
 //! The read model follows the engine; an answer here waits, for a bounded time, until it has what
 //! was answered before the question. So a client that has just started an instance finds it.
 //!
-//! `filter` turns JSON into a search; `instance`, `wait` and `definition` each have the items of
-//! their group, as this wire shows them; `time` is how it writes times.
+//! `filter` turns JSON into a search; `instance`, `variable`, `wait` and `definition` each have the
+//! items of their group, as this wire shows them; `time` is how it writes times.
 
 mod definition;
 mod filter;
 mod instance;
 mod time;
+mod variable;
 mod wait;
 
 use std::time::Duration;
@@ -45,13 +46,14 @@ pub(super) fn routes() -> Router<Face> {
         .route("/element-instances/search", post(search::<ElementInstance>))
         .route("/element-instances/{key}", get(show::<ElementInstance>))
         .route("/element-instances/{key}/incidents/search", post(wait::search_of_element))
-        .route("/variables/search", post(instance::search_variables))
-        .route("/variables/{key}", get(instance::show_variable))
+        .route("/variables/search", post(variable::search))
+        .route("/variables/{key}", get(variable::show))
         .route("/jobs/search", post(search::<Job>))
         .route("/incidents/search", post(search::<Incident>))
         .route("/incidents/{key}", get(show::<Incident>))
         .route("/user-tasks/search", post(search::<UserTask>))
         .route("/user-tasks/{key}", get(show::<UserTask>))
+        .route("/user-tasks/{key}/variables/search", post(variable::search_of_task))
         .route("/message-subscriptions/search", post(search::<MessageSubscription>))
         .route("/process-definitions/search", post(search::<ProcessDefinition>))
         .route("/process-definitions/{key}", get(show::<ProcessDefinition>))

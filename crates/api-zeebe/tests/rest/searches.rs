@@ -197,8 +197,10 @@ async fn what_is_not_there_is_not_found() {
         assert_eq!((answer.status, &problem["title"]), (404, &json!("NOT_FOUND")), "{path}");
         assert!(text(&problem["detail"]).ends_with("not found"), "{problem}");
     }
-    let path = format!("/process-instances/{NOWHERE}/incidents/search");
-    assert_eq!(bench.ask("POST", &path, None).await.status, 404);
+    for path in ["/process-instances/{}/incidents/search", "/user-tasks/{}/variables/search"] {
+        let path = path.replace("{}", NOWHERE);
+        assert_eq!(bench.ask("POST", &path, None).await.status, 404, "{path}");
+    }
 }
 
 #[tokio::test]
@@ -299,7 +301,7 @@ async fn incidents_of_what_was_called_belong_to_the_caller() {
     let filter = json!({ "parentProcessInstanceKey": parent });
     let child = only(&bench, "/process-instances", filter).await;
     let child = text(&child["processInstanceKey"]);
-    let job = only(&bench, "/jobs", json!({ "processInstanceKey": child })).await;
+    let job = bench.take("call-work").await;
     bench.post(&format!("/jobs/{}/failure", text(&job["jobKey"])), json!({})).await;
     let of_parent = format!("/process-instances/{parent}/incidents");
     let incident = only(&bench, &of_parent, json!({})).await;
@@ -370,6 +372,8 @@ async fn subscriptions_and_user_tasks_are_found() {
     assert!(!task["formKey"].is_null());
     let path = format!("/user-tasks/{}", text(&task["userTaskKey"]));
     assert_eq!(show(&bench, &path).await, task);
+    let variable = only(&bench, &format!("{path}/variables"), json!({ "name": "owner" })).await;
+    assert_eq!(variable["value"], "\"ann\"");
     bench.post(&format!("{path}/completion"), json!({})).await;
     assert_eq!(show(&bench, &path).await["state"], "COMPLETED");
 }

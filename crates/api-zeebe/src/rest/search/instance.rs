@@ -1,18 +1,17 @@
-//! Process instances, element instances and variables.
+//! Process instances and element instances.
 
-use axum::extract::{Query, State};
-use serde::Deserialize;
+use axum::extract::State;
 use serde_json::{Value as Json, json};
 use windlass_gateway::read_model::search::{
     ElementInstance, ElementInstanceField, Incident, IncidentField, JobField, PAGE_ITEMS_MAX,
-    ProcessInstance, ProcessInstanceField, VALUES_MAX, Variable,
+    ProcessInstance, ProcessInstanceField, VALUES_MAX,
 };
 use windlass_gateway::read_model::{Filter, Page, Search, Start, Test, Value, VariableScope};
 
 use super::{Asked, Item, filter, find, not_found, one, page, refused, time, up_to_date};
 use crate::rest::Face;
 use crate::rest::extract::{KeyPath, MaybeBody, Shown};
-use crate::rest::problem::{Answered, Problem};
+use crate::rest::problem::Answered;
 
 /// A key as text.
 pub(super) fn text(key: u64) -> String {
@@ -105,68 +104,6 @@ impl Item for ElementInstance {
             _ => Ok(None),
         }
     }
-}
-
-impl Item for Variable {
-    const NAME: &'static str = "Variable";
-
-    fn shown(self) -> Json {
-        json!({
-            "variableKey": text(self.key),
-            "name": self.name,
-            "value": self.value,
-            "isTruncated": self.is_truncated,
-            "scopeKey": text(self.scope),
-            "processInstanceKey": text(self.instance),
-            "rootProcessInstanceKey": text(self.root),
-            "tenantId": self.tenant,
-        })
-    }
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct Values {
-    truncate_values: Option<bool>,
-}
-
-/// Values are cut short unless the query says otherwise.
-pub(super) async fn search_variables(
-    State(face): State<Face>,
-    query: Result<Query<Values>, axum::extract::rejection::QueryRejection>,
-    MaybeBody(asked): MaybeBody<Asked>,
-) -> Answered<Shown<Json>> {
-    let Query(query) = query.map_err(|rejection| Problem::unreadable(rejection.body_text()))?;
-    let mut found = find::<Variable>(&face, filter::read::<Variable>(asked)?).await?;
-    if query.truncate_values == Some(false) {
-        for variable in found.items.iter_mut().filter(|variable| variable.is_truncated) {
-            whole(&face, variable).await?;
-        }
-    }
-    Ok(page(found, Variable::shown))
-}
-
-pub(super) async fn show_variable(
-    State(face): State<Face>,
-    KeyPath(key): KeyPath,
-) -> Answered<Shown<Json>> {
-    let mut variable = one::<Variable>(&face, key).await?;
-    whole(&face, &mut variable).await?;
-    let mut shown = variable.shown();
-    if let Some(members) = shown.as_object_mut() {
-        members.remove("isTruncated");
-    }
-    Ok(Shown(shown))
-}
-
-/// All of its value.
-async fn whole(face: &Face, variable: &mut Variable) -> Answered<()> {
-    let searches = face.gateway.searches().map_err(refused)?;
-    if let Some(value) = searches.variable_value(variable.key).await.map_err(refused)? {
-        variable.value = value;
-        variable.is_truncated = false;
-    }
-    Ok(())
 }
 
 /// The instances that called one another, the outermost first.
