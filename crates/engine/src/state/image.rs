@@ -16,7 +16,7 @@
 //! g queue(4) name              group           b queue(4) keys(8) name  bay
 //! u queue(4) key               hold            r tenant 0 id         request
 //! d tenant 0 kind 0 id         document        D (as d)              its bytes, by the shell
-//! m                            counters        R P E T S M G I U F  flows, see windlass_flow
+//! m                            counters        R P V E T S M G I U F  flows, see windlass_flow
 //! ```
 
 mod load;

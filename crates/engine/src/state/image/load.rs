@@ -70,9 +70,9 @@ impl From<DecodeError> for LoadError {
 impl State {
     /// The first bytes of image keys, in the order in which they must be loaded. Payloads stay in
     /// the store.
-    pub const LOAD_ORDER: [u8; 19] = {
-        let [r, p, e, t, s, m, g, i, u, f] = FlowState::LOAD_ORDER;
-        [b'm', b'q', b'l', b'g', b'j', b'b', b'u', b'r', b'd', r, p, e, t, s, m, g, i, u, f]
+    pub const LOAD_ORDER: [u8; 20] = {
+        let [r, p, v, e, t, s, m, g, i, u, f] = FlowState::LOAD_ORDER;
+        [b'm', b'q', b'l', b'g', b'j', b'b', b'u', b'r', b'd', r, p, v, e, t, s, m, g, i, u, f]
     };
 
     /// Takes in one image. `payload` gives the place of a payload that stays in the store, by its
