@@ -769,10 +769,7 @@ fn comes_from_outside(graph: &crate::graph::Graph, node: NodeId) -> bool {
     match graph.trigger(node) {
         Some(Trigger::Message(_) | Trigger::Timer(_) | Trigger::Signal(_)) => true,
         Some(
-            Trigger::Error(_)
-            | Trigger::Escalation(_)
-            | Trigger::Link(_)
-            | Trigger::Compensation,
+            Trigger::Error(_) | Trigger::Escalation(_) | Trigger::Link(_) | Trigger::Compensation,
         ) => false,
         None => matches!(graph.node(node).kind, Kind::Receive(_)),
     }

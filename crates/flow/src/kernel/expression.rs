@@ -115,11 +115,8 @@ pub(crate) fn integer<P: Port>(
 ) -> Result<i32, Stuck> {
     let value = template_value(port, template, scope, &BTreeMap::new())
         .map_err(|problem| failed(what, &problem))?;
-    let written = if let Value::Text(text) = &value {
-        text.trim().to_owned()
-    } else {
-        value.to_json()
-    };
+    let written =
+        if let Value::Text(text) = &value { text.trim().to_owned() } else { value.to_json() };
     let whole = written.split_once('.').map_or(&*written, |(whole, rest)| {
         if rest.bytes().all(|digit| digit == b'0') { whole } else { &*written }
     });

@@ -63,7 +63,12 @@ fn check_depth<P: Port>(port: &P, key: Key, root: Key) -> Result<(), Stuck> {
         depth += 1;
         if depth > bounds.call_depth_max {
             let (bound, max) = (Bound::CallDepth, bounds.call_depth_max);
-            return Err(Stuck::past(kind, "processes seem to call each other for ever", bound, max));
+            return Err(Stuck::past(
+                kind,
+                "processes seem to call each other for ever",
+                bound,
+                max,
+            ));
         }
     }
     let called = state.element(root).map_or(0, |root| root.called_instances);

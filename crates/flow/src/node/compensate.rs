@@ -136,7 +136,8 @@ pub(crate) fn waits_for_handlers(state: &FlowState, key: Key) -> bool {
 }
 
 fn is_part(node: &Node) -> bool {
-    let is_event = matches!(&node.kind, Kind::Boundary(it) if matches!(it.trigger, Trigger::Compensation));
+    let is_event =
+        matches!(&node.kind, Kind::Boundary(it) if matches!(it.trigger, Trigger::Compensation));
     node.is_compensation || is_event
 }
 

@@ -11,9 +11,9 @@ use windlass_record::flow::{ElementEntered, FlowEvent, FlowIncidentKind, Key};
 use crate::feel::{Decimal, Scope, Value};
 use crate::graph::{Repeat, Text};
 use crate::kernel::active::end_children;
+use crate::kernel::expression::View;
 use crate::kernel::job::no_front;
 use crate::kernel::{FAN_OUT_MAX, Port, STEP_BYTES_MAX, Stuck, expression, variables, waits};
-use crate::kernel::expression::View;
 use crate::state::element::{Loop, Phase};
 
 /// Enters the element around the instances.
@@ -42,7 +42,11 @@ pub(crate) fn begin<P: Port>(port: &mut P, key: Key) -> Result<(), Stuck> {
     port.emit(&FlowEvent::ElementActivated { key });
     waits::open(port, key, waits);
     if !repeat.output_collection.is_empty() {
-        variables::set(port, key, &[(repeat.output_collection.clone(), format!("[{nulls}]").into())]);
+        variables::set(
+            port,
+            key,
+            &[(repeat.output_collection.clone(), format!("[{nulls}]").into())],
+        );
     }
     port.emit(&FlowEvent::LoopStarted { element: key, items: items.into() });
     Ok(())

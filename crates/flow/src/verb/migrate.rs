@@ -72,7 +72,8 @@ fn check_member<P: Port>(
     if !element.parked.is_empty() {
         return refuse("has tokens that wait at a gateway");
     }
-    if !element.triggered.is_empty() || (element.begin_at.is_some() && element.phase == Phase::Entering)
+    if !element.triggered.is_empty()
+        || (element.begin_at.is_some() && element.phase == Phase::Entering)
     {
         return refuse("is about to go on");
     }

@@ -7,12 +7,15 @@ use super::*;
 #[test]
 fn a_business_rule_task() {
     for (amount, shipping) in [("50", r#"{"fee":5,"way":"post"}"#), (r#""x""#, "null")] {
-        let mut check =
-            Check::with(&[process!("decision-unique.dmn"), process!("business-rule-decision.bpmn")]);
+        let mut check = Check::with(&[
+            process!("decision-unique.dmn"),
+            process!("business-rule-decision.bpmn"),
+        ]);
         let variables = format!(r#"{{"amount":{amount}}}"#);
         let instance = check.start("business-rule-decision", &variables);
         let left = check.completed(instance).expect("it decides at once");
-        let shipped = left.split_once("\"shipping\":").map(|(_, shipped)| shipped.trim_end_matches('}'));
+        let shipped =
+            left.split_once("\"shipping\":").map(|(_, shipped)| shipped.trim_end_matches('}'));
         let sorted = |text: &str| {
             let mut parts: Vec<String> =
                 text.trim_matches(['{', '}']).split(',').map(str::to_owned).collect();

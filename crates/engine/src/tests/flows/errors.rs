@@ -70,8 +70,10 @@ fn an_error_end_event() {
 
 #[test]
 fn an_error_end_event_that_nothing_catches() {
-    let text = include_str!("../../../../../tests/zeebe/processes/error-end.bpmn")
-        .replace("<bpmn:error id=\"e\"", "<bpmn:error id=\"x\" errorCode=\"ELSE\"/><bpmn:error id=\"e\"");
+    let text = include_str!("../../../../../tests/zeebe/processes/error-end.bpmn").replace(
+        "<bpmn:error id=\"e\"",
+        "<bpmn:error id=\"x\" errorCode=\"ELSE\"/><bpmn:error id=\"e\"",
+    );
     let at = text.find("attachedToRef").expect("a boundary event");
     let (before, behind) = text.split_at(at);
     let text = format!("{before}{}", behind.replacen("errorRef=\"e\"", "errorRef=\"x\"", 1));

@@ -161,10 +161,7 @@ fn a_listener_throws_nothing_and_may_run_out_of_retries() {
     check.update_retries(job, 1);
     check.resolve(incident.expect("no retry is left").key);
     check.do_one("listen-start-1", "");
-    check.assert_path(
-        instance,
-        "execution-listeners:activated start:activated start:completed",
-    );
+    check.assert_path(instance, "execution-listeners:activated start:activated start:completed");
 }
 
 #[test]

@@ -44,7 +44,8 @@ impl Check {
     /// The partition was killed: a new engine from the checkpoint and the log behind it, or from
     /// the log alone.
     fn restart(&mut self, store: Option<(&Store, usize)>) {
-        let mut shelf = Shelf { now_ms: self.now_ms, ..Shelf::default() };
+        let mut shelf = Shelf::default();
+        shelf.now_ms = self.now_ms;
         let (mut engine, from) = match store {
             Some((store, from)) => (store.load(Bounds::default(), &mut shelf), from),
             None => (Engine::new(PartitionId::FIRST, Bounds::default()), 0),
@@ -159,7 +160,8 @@ fn a_multi_instance_of_ten_thousand_is_killed_again_and_again() {
 
 /// So many branches of one fork, to one join.
 fn fork(count: usize, gateway: &str) -> String {
-    let mut body = format!("<startEvent id='s'/><{gateway} id='f'/><{gateway} id='j'/><endEvent id='e'/>");
+    let mut body =
+        format!("<startEvent id='s'/><{gateway} id='f'/><{gateway} id='j'/><endEvent id='e'/>");
     let mut flows = String::from("\ns -> f\nj -> e");
     for number in 0..count {
         body.push_str(&format!(
@@ -205,7 +207,8 @@ fn ten_thousand_are_cancelled_in_bounded_frames() {
     let instance = check.engine.state().flow().elements().find(|(_, it)| it.process.is_some());
     let (instance, _) = instance.expect("it lives");
     let logged = check.shelf.log.len();
-    check.give_quietly(Command::Flow(FlowCommand::CancelInstance(CancelInstance { key: instance })));
+    check
+        .give_quietly(Command::Flow(FlowCommand::CancelInstance(CancelInstance { key: instance })));
     assert!(check.shelf.log.len() - logged < 5_000, "the first frame is bounded");
     let frames = check.run();
     assert!(frames > 300, "and so are the others: {frames}");
@@ -242,7 +245,8 @@ fn a_circle_without_a_wait_state() {
          b -> a
          b -> e if out",
     );
-    let mut check = Check::with_bounds(Bounds { elements_without_wait_max: 5_000, ..Bounds::default() });
+    let mut check =
+        Check::with_bounds(Bounds { elements_without_wait_max: 5_000, ..Bounds::default() });
     check.deploy(&[("circle.bpmn", &text), process!("one-task.bpmn")]).expect("a warning at most");
     check.begin("circle", r#"{"out":false}"#);
     check.begin("one-task", "");
@@ -277,7 +281,8 @@ fn a_circle_that_waits() {
             task("work")
         ),
     );
-    let mut check = Check::with_bounds(Bounds { elements_without_wait_max: 1_500, ..Bounds::default() });
+    let mut check =
+        Check::with_bounds(Bounds { elements_without_wait_max: 1_500, ..Bounds::default() });
     check.deploy(&[("circle.bpmn", &text)]).expect("it is sound");
     let instance = check.start("circle", r#"{"out":false}"#);
     for _ in 0..2_000 {
@@ -307,7 +312,8 @@ fn recursion(copies: usize) -> String {
 fn processes_that_call_themselves_for_ever() {
     for (copies, live_max) in [(1, 1_000 * 3), (2, 500 * 3)] {
         let text = recursion(copies);
-        let mut check = Check::with_bounds(Bounds { called_instances_max: 400, ..Bounds::default() });
+        let mut check =
+            Check::with_bounds(Bounds { called_instances_max: 400, ..Bounds::default() });
         if copies == 1 {
             check = Check::new();
         }
@@ -375,7 +381,8 @@ fn values_that_grow_without_end() {
     check.deploy(&[("p.bpmn", &text), process!("multi-parallel.bpmn")]).expect("it is sound");
     let long = "x".repeat(600);
     let instance = check.start("script-task", &format!(r#"{{"x":"{long}"}}"#));
-    let incident = check.assert_incident("MESSAGE_SIZE_EXCEEDED", "calc", "1000 bytes of variables");
+    let incident =
+        check.assert_incident("MESSAGE_SIZE_EXCEEDED", "calc", "1000 bytes of variables");
     check.set(instance, r#"{"x":"s"}"#, false);
     check.resolve(incident);
     check.assert_completed(instance, r#"{"x":"s","y":"ss"}"#);
@@ -389,12 +396,17 @@ fn values_that_grow_without_end() {
 #[test]
 fn documents_that_are_bombs() {
     let mut check = Check::new();
-    let entities = "<!DOCTYPE x [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;&a;\">]><x>&b;</x>";
-    let deep = document("P", "", &format!(
-        "{}<startEvent id='s'/>{}",
-        (0..200).map(|n| format!("<subProcess id='s{n}'>")).collect::<String>(),
-        "</subProcess>".repeat(200)
-    ));
+    let entities =
+        "<!DOCTYPE x [<!ENTITY a \"aaaaaaaaaa\"><!ENTITY b \"&a;&a;&a;&a;\">]><x>&b;</x>";
+    let deep = document(
+        "P",
+        "",
+        &format!(
+            "{}<startEvent id='s'/>{}",
+            (0..200).map(|n| format!("<subProcess id='s{n}'>")).collect::<String>(),
+            "</subProcess>".repeat(200)
+        ),
+    );
     let nested = format!("<a>{}{}</a>", "<a>".repeat(200_000), "</a>".repeat(200_000));
     let parentheses = process!("script-task.bpmn")
         .1

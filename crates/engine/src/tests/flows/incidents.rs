@@ -26,10 +26,9 @@ fn no_retries_left() {
 /// Which mappings and expressions can fail, and at which element.
 #[test]
 fn an_assertion_in_a_mapping() {
-    let text = process!("io-mapping.bpmn").1.replace(
-        "source=\"=order.id\"",
-        "source=\"=assert(order.id, order.id != null)\"",
-    );
+    let text = process!("io-mapping.bpmn")
+        .1
+        .replace("source=\"=order.id\"", "source=\"=assert(order.id, order.id != null)\"");
     let mut check = Check::with(&[("p.bpmn", &text)]);
     let instance = check.start("io-mapping", "");
     let incident = check.assert_incident("IO_MAPPING_ERROR", "work", "");
@@ -41,7 +40,8 @@ fn an_assertion_in_a_mapping() {
 
 #[test]
 fn cancelled_while_it_waits_for_a_person() {
-    let mut check = Check::with(&[process!("exclusive-no-default.bpmn"), process!("one-task.bpmn")]);
+    let mut check =
+        Check::with(&[process!("exclusive-no-default.bpmn"), process!("one-task.bpmn")]);
     let stuck = check.start("exclusive-no-default", "");
     check.assert_incident("CONDITION_ERROR", "choose", "");
     check.cancel_instance(stuck).expect("it lives");

@@ -4,7 +4,9 @@ use super::*;
 
 #[test]
 fn a_catch_event_and_a_receive_task() {
-    for (process, name) in [("message-catch", "scenario-catch"), ("receive-task", "scenario-receive")] {
+    for (process, name) in
+        [("message-catch", "scenario-catch"), ("receive-task", "scenario-receive")]
+    {
         for (variables, key) in [
             (r#"{"key":"k"}"#, "k"),
             (r#"{"key":7}"#, "7"),

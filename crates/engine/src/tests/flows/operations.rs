@@ -62,7 +62,8 @@ fn start_in_the_middle() {
         process!("timer-boundary.bpmn"),
         process!("message-start.bpmn"),
     ]);
-    let Ok(FlowAnswer::InstanceCreated { key, .. }) = check.start_at("subprocess", &["work", "work"])
+    let Ok(FlowAnswer::InstanceCreated { key, .. }) =
+        check.start_at("subprocess", &["work", "work"])
     else {
         panic!("it can be started there");
     };

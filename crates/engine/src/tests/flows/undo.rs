@@ -65,9 +65,11 @@ fn only_what_was_completed_is_undone_and_only_once() {
 /// What was completed in a sub-process can be undone from outside; one activity alone, too.
 #[test]
 fn a_sub_process_and_one_activity_of_several() {
-    for (reference, undone) in
-        [("", &["undo_a", "undo_b", "undo_c"][..]), (" activityRef='c'", &["undo_c"]), (" activityRef='sub'", &["undo_a", "undo_b"])]
-    {
+    for (reference, undone) in [
+        ("", &["undo_a", "undo_b", "undo_c"][..]),
+        (" activityRef='c'", &["undo_c"]),
+        (" activityRef='sub'", &["undo_a", "undo_b"]),
+    ] {
         let text = document(
             "P",
             "",

@@ -31,10 +31,14 @@ fn the_life_of_a_native_user_task() {
     let flow = check.engine.state().flow();
     let key = flow.element(element).and_then(|it| it.user_task).expect("it waits");
     let task = flow.user_task(key).expect("it waits");
-    assert_eq!((&*task.assignee, &*task.candidate_groups, task.priority), ("ann", r#"["clerks"]"#, 70));
+    assert_eq!(
+        (&*task.assignee, &*task.candidate_groups, task.priority),
+        ("ann", r#"["clerks"]"#, 70)
+    );
     assert_ne!(task.form, Key::NONE);
 
-    let assign = |assignee: &str, replace| UserTaskAction::Assign { assignee: assignee.into(), replace };
+    let assign =
+        |assignee: &str, replace| UserTaskAction::Assign { assignee: assignee.into(), replace };
     assert!(check.user(key, assign("bob", false)).is_err(), "ann has it");
     check.user(key, assign("bob", true)).expect("taken over");
     check.user(key, assign("", false)).expect("given back");
