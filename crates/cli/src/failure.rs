@@ -94,7 +94,7 @@ impl Failure {
     pub(crate) fn hint_if_refused(self, hint: impl Into<String>) -> Self {
         match self.exit {
             Exit::Failed | Exit::NotFound => self.hint(hint),
-            Exit::OutputClosed | Exit::Unreachable | Exit::Damaged => self,
+            Exit::OutputClosed | Exit::Unreachable | Exit::Damaged | Exit::Stopped => self,
         }
     }
 

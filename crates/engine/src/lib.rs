@@ -136,7 +136,8 @@ impl Engine {
         context: Context,
         sink: &mut S,
     ) -> Result<Answer, Rejection> {
-        let mut step = Step { state: &mut self.state, bounds: &self.bounds, context, sink, flow_bytes: 0 };
+        let mut step =
+            Step { state: &mut self.state, bounds: &self.bounds, context, sink, flow_bytes: 0 };
         let answer = verb::decide(&mut step, command)?;
         // Most flows are at rest again after a few steps, which then stand in the same frame. Not
         // behind an activation: they might end a job that was just handed out.
@@ -153,13 +154,8 @@ impl Engine {
     /// Goes on with what flows have left to do, for one frame of the log: at most `steps_max` entries
     /// of their to-do list, fewer when they bring much. Returns how many it did.
     pub fn go_on<S: Sink>(&mut self, context: Context, steps_max: usize, sink: &mut S) -> usize {
-        let mut step = Step {
-            state: &mut self.state,
-            bounds: &self.bounds,
-            context,
-            sink,
-            flow_bytes: 0,
-        };
+        let mut step =
+            Step { state: &mut self.state, bounds: &self.bounds, context, sink, flow_bytes: 0 };
         let mut did = 0;
         while did < steps_max
             && step.flow_bytes <= FRAME_BYTES_MAX
@@ -178,19 +174,22 @@ impl Engine {
     /// Does what time asks for, at most `steps_max` times. Returns how many it did; the caller
     /// goes on in its next batch when it did as many as it might.
     pub fn fire<S: Sink>(&mut self, context: Context, steps_max: usize, sink: &mut S) -> usize {
-        let mut step = Step { state: &mut self.state, bounds: &self.bounds, context, sink, flow_bytes: 0 };
+        let mut step =
+            Step { state: &mut self.state, bounds: &self.bounds, context, sink, flow_bytes: 0 };
         verb::timer::fire(&mut step, steps_max)
     }
 
     /// Records that the partition came up: no live lease ends before `leases_to_ms`.
     pub fn open<S: Sink>(&mut self, context: Context, leases_to_ms: u64, sink: &mut S) {
-        let mut step = Step { state: &mut self.state, bounds: &self.bounds, context, sink, flow_bytes: 0 };
+        let mut step =
+            Step { state: &mut self.state, bounds: &self.bounds, context, sink, flow_bytes: 0 };
         step.emit(&Event::PartitionOpened { leases_to_ms });
     }
 
     /// Records that the wall clock jumped ahead: live leases move with it.
     pub fn move_leases<S: Sink>(&mut self, context: Context, by_ms: u64, sink: &mut S) {
-        let mut step = Step { state: &mut self.state, bounds: &self.bounds, context, sink, flow_bytes: 0 };
+        let mut step =
+            Step { state: &mut self.state, bounds: &self.bounds, context, sink, flow_bytes: 0 };
         step.emit(&Event::LeasesMoved { by_ms });
     }
 

@@ -9,10 +9,10 @@ use windlass_record::flow::{
     DefinitionDeployed, ElementEntered, FlowEvent, InstanceStarted, MessagePublished,
     SubscriptionOpened, UserTaskCreated,
 };
-use windlass_record::flow::{JobRole, Key};
+use windlass_record::flow::{DefinitionKind, JobRole, Key};
 
 use crate::graph::{Kind, NodeId, Text, Trigger};
-use crate::state::definition::{Compiled, Definition, Resource};
+use crate::state::definition::{Compiled, Definition, Resource, Retired};
 use crate::state::element::{Element, Incident, Kept, Loop, Phase, Process, Triggered, UserTask};
 use crate::state::image::{self, compile};
 use crate::state::wait::{Message, Signal, Subscription, Timer};
@@ -302,9 +302,33 @@ impl FlowState {
         self.definitions.insert(key, definition);
     }
 
+    /// Remembers the version of a deleted process, if it was the newest one.
+    fn retire(&mut self, key: Key, definition: &Definition) {
+        let (tenant, id) = (&definition.tenant, &definition.id);
+        let version = definition.version;
+        let newest = self.newest_version(tenant, definition.kind, id);
+        if definition.kind != DefinitionKind::Process || newest > version {
+            return;
+        }
+        let name = (tenant.clone(), id.clone());
+        if let Some(before) = self.retired_by_name.remove(&name) {
+            self.touch(image::RETIRED, before);
+            self.retired.remove(&before);
+        }
+        self.touch(image::RETIRED, key);
+        let retired = Retired { tenant: tenant.clone(), id: id.clone(), version };
+        self.link_retired(key, retired);
+    }
+
+    pub(crate) fn link_retired(&mut self, key: Key, retired: Retired) {
+        self.retired_by_name.insert((retired.tenant.clone(), retired.id.clone()), key);
+        self.retired.insert(key, retired);
+    }
+
     fn definition_deleted(&mut self, key: Key) {
         self.touch(image::DEFINITION, key);
         let Some(definition) = self.definitions.remove(&key) else { return };
+        self.retire(key, &definition);
         let name = (definition.tenant, definition.kind, definition.id);
         if let Some(versions) = self.versions.get_mut(&name) {
             versions.retain(|other| *other != key);
@@ -517,12 +541,18 @@ impl FlowState {
             members.extend(self.live(key).children.iter().copied());
         }
         let old = self.live(instance).definition;
+        self.move_lock(instance, old, definition);
         for key in members {
             let element = self.live_mut(key);
             element.graph = graph.clone();
             element.definition = definition;
             if let Some(node) = nodes.get(&element.node.0) {
                 element.node = NodeId(*node);
+            }
+            for kept in &mut element.kept {
+                if let Some(node) = nodes.get(&kept.node.0) {
+                    kept.node = NodeId(*node);
+                }
             }
             for wait in element.waits.clone() {
                 self.touch(image::TIMER, wait);
@@ -541,6 +571,23 @@ impl FlowState {
             instances.remove(&instance);
         }
         self.instance_counts.entry(definition).or_default().insert(instance);
+    }
+
+    /// What an instance keeps others from starting goes with it to its new process.
+    fn move_lock(&mut self, instance: Key, old: Key, new: Key) {
+        let started_by = self.live(instance).process.as_ref().map(|it| it.started_by.clone());
+        let Some(started_by) = started_by.filter(|it| !it.is_empty()) else { return };
+        let lock = |definition: &Definition| {
+            (definition.tenant.clone(), definition.id.clone(), started_by.clone())
+        };
+        if let Some(old) = self.definitions.get(&old).map(lock)
+            && self.started_by.get(&old) == Some(&instance)
+        {
+            self.started_by.remove(&old);
+        }
+        if let Some(new) = self.definitions.get(&new).map(lock) {
+            self.started_by.insert(new, instance);
+        }
     }
 
     // ── what is waited for ──────────────────────────────────────────────────────────────────

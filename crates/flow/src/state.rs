@@ -18,7 +18,7 @@ use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
 use windlass_record::flow::{DefinitionKind, Key, SubscriptionKind};
 
-use self::definition::{Definition, Resource};
+use self::definition::{Definition, Resource, Retired};
 use self::element::{Element, Incident, UserTask};
 use self::image::Dirt;
 use self::wait::{Message, Signal, Subscription, Timer};
@@ -40,6 +40,10 @@ pub struct FlowState {
     pub(crate) definitions: Map<Definition>,
     /// Versions of a definition, oldest first.
     pub(crate) versions: BTreeMap<DefinitionName, Vec<Key>>,
+    /// Newest versions of processes that were deleted, by their definition.
+    pub(crate) retired: Map<Retired>,
+    /// The same, by name. Derived.
+    pub(crate) retired_by_name: BTreeMap<(Text, Text), Key>,
     pub(crate) elements: Map<Element>,
     /// Which element instance waits for a job.
     pub(crate) jobs: Map<Key>,
@@ -149,6 +153,18 @@ impl FlowState {
         // The map is small and looked at once per start; a name that borrows would need a wrapper.
         let name: DefinitionName = (tenant.into(), kind, id.into());
         self.versions.get(&name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The newest version that a definition has or had.
+    pub(crate) fn newest_version(&self, tenant: &str, kind: DefinitionKind, id: &str) -> u32 {
+        let newest = self.latest(tenant, kind, id).and_then(|key| self.definition(key));
+        let is_process = kind == DefinitionKind::Process;
+        let retired = self
+            .retired_by_name
+            .get(&(tenant.into(), id.into()))
+            .filter(|_| is_process)
+            .and_then(|key| self.retired.get(key));
+        newest.map_or(0, |it| it.version).max(retired.map_or(0, |it| it.version))
     }
 
     /// All live element instances, in no particular order.

@@ -49,9 +49,9 @@ pub(super) fn document(id: &str, roots: &str, elements: &str) -> String {
     for line in elements.lines().map(str::trim).filter(|line| !line.is_empty()) {
         match line.split_once(" -> ") {
             Some((from, to)) if !line.starts_with('<') => {
-                let (to, condition) = to.split_once(" if ").map_or((to, None), |(to, condition)| {
-                    (to, Some(condition))
-                });
+                let (to, condition) = to
+                    .split_once(" if ")
+                    .map_or((to, None), |(to, condition)| (to, Some(condition)));
                 let condition = condition.map_or(String::new(), |condition| {
                     format!("<conditionExpression>={condition}</conditionExpression>")
                 });

@@ -37,6 +37,7 @@ fn gone<P: Port>(port: &mut P, key: Key) {
     let element = port.state().live(key);
     let (graph, scope, process) = (element.graph.clone(), element.scope, element.process.is_some());
     let id = element.node;
+    let parent = element.process.as_ref().map_or(Key::NONE, |process| process.parent);
     let cause = element
         .triggered
         .iter()
@@ -46,6 +47,13 @@ fn gone<P: Port>(port: &mut P, key: Key) {
     port.emit(&FlowEvent::ElementTerminated { key });
     if let Some(freed) = freed {
         message::start_next(port, &freed);
+    }
+    if let Some(caller) = port.state().element(parent)
+        && caller.phase == Phase::Active
+        && caller.listens()
+    {
+        // It was ended by hand: its call activity has nothing to wait for.
+        port.emit(&FlowEvent::ElementTerminating { key: parent });
     }
     let Some(outer) = port.state().element(scope) else { return };
     if outer.phase != Phase::Active {

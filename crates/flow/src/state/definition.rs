@@ -61,3 +61,15 @@ pub struct Definition {
     /// Decision: the model it stands in.
     pub model: Option<Arc<dmn::Model>>,
 }
+
+/// The newest version that a process ever had, when that version was deleted: numbers are never
+/// used again.
+#[derive(Debug)]
+pub struct Retired {
+    /// The wall of security.
+    pub tenant: Text,
+    /// The process's id.
+    pub id: Text,
+    /// The version.
+    pub version: u32,
+}

@@ -9,7 +9,8 @@
 //! ```text
 //! R key(8) file          P key(8) definition    E key(8) element instance   T key(8) timer
 //! S key(8) subscription  M key(8) message       N key(8) signal             I key(8) incident
-//! U key(8) user task     F        to-do list
+//! U key(8) user task     V key(8) newest version of a deleted process
+//! F        to-do list
 //! ```
 
 use std::collections::{BTreeMap, VecDeque};
@@ -20,7 +21,7 @@ use rustc_hash::FxBuildHasher;
 use windlass_record::codec::{DecodeError, Decoder, Encoder, Field};
 use windlass_record::flow::{JobRole, Key};
 
-use super::definition::{Compiled, Definition, Resource};
+use super::definition::{Compiled, Definition, Resource, Retired};
 use super::element::{Element, Incident, Kept, Loop, Phase, Process, Triggered, UserTask};
 use super::wait::{Message, Signal, Subscription, Timer};
 use super::{FlowState, Todo};
@@ -36,6 +37,7 @@ pub(crate) const MESSAGE: u8 = b'M';
 pub(crate) const SIGNAL: u8 = b'N';
 pub(crate) const INCIDENT: u8 = b'I';
 pub(crate) const USER_TASK: u8 = b'U';
+pub(crate) const RETIRED: u8 = b'V';
 const TODO: u8 = b'F';
 
 /// The first byte of every image. The rule is that of the log.
@@ -61,9 +63,10 @@ pub type PutImage<'a> = dyn FnMut(&[u8], Option<&[u8]>, u64) -> u64 + 'a;
 
 impl FlowState {
     /// The first bytes of image keys, in the order in which they must be loaded.
-    pub const LOAD_ORDER: [u8; 10] = [
+    pub const LOAD_ORDER: [u8; 11] = [
         RESOURCE,
         DEFINITION,
+        RETIRED,
         ELEMENT,
         TIMER,
         SUBSCRIPTION,
@@ -121,6 +124,7 @@ impl FlowState {
         let names = |tag: u8, keys: Vec<Key>| keys.into_iter().map(move |key| (tag, key));
         let mut all: Vec<Name> = names(RESOURCE, self.resources.keys().copied().collect())
             .chain(names(DEFINITION, self.definitions.keys().copied().collect()))
+            .chain(names(RETIRED, self.retired.keys().copied().collect()))
             .chain(names(ELEMENT, self.elements.keys().copied().collect()))
             .chain(names(TIMER, self.timers.keys().copied().collect()))
             .chain(names(SUBSCRIPTION, self.subscriptions.keys().copied().collect()))
@@ -184,6 +188,7 @@ impl FlowState {
         match tag {
             RESOURCE => self.resources.get(&key)?.image(out),
             DEFINITION => self.definitions.get(&key)?.image(out),
+            RETIRED => self.retired.get(&key)?.image(out),
             ELEMENT => self.elements.get(&key)?.image(out),
             TIMER => self.timers.get(&key)?.image(out),
             SUBSCRIPTION => self.subscriptions.get(&key)?.image(out),
@@ -220,6 +225,7 @@ impl FlowState {
                 let definition = Definition::load(input)?;
                 self.link_definition(key, definition);
             }
+            RETIRED => self.link_retired(key, Retired::load(input)?),
             ELEMENT => {
                 let element = Element::load(key, input, self)?;
                 self.link_element(key, element);
@@ -350,6 +356,7 @@ images! {
     Definition {
         deployment, resource, tenant, kind, id, version, version_tag, name, group, nodes
     } + { graph: None, model: None }
+    Retired { tenant, id, version }
     Timer { owner, node, due_ms, repetitions }
     Subscription { owner, node, kind, tenant, name, correlation_key }
     Message { tenant, name, correlation_key, message_id, until_ms, variables, reached }

@@ -200,9 +200,7 @@ fn deploy_file<P: Port>(
     for found in &file.definitions {
         let key = port.next_key();
         let newest = port.state().latest(tenant, found.kind, &found.id);
-        let version = newest
-            .and_then(|newest| port.state().definition(newest))
-            .map_or(1, |newest| newest.version + 1);
+        let version = port.state().newest_version(tenant, found.kind, &found.id).saturating_add(1);
         let nodes: Vec<NodeName<'_>> =
             found.graph.iter().flat_map(|graph| &graph.nodes).map(named).collect();
         port.emit(&FlowEvent::DefinitionDeployed(DefinitionDeployed {

@@ -11,6 +11,7 @@ use windlass_record::flow::{
 use super::modify::members;
 use crate::graph::{Graph, Kind, NodeId};
 use crate::kernel::Port;
+use crate::state::element::Phase;
 
 /// Decides [`MigrateInstance`].
 pub(super) fn decide<P: Port>(
@@ -29,32 +30,13 @@ pub(super) fn decide<P: Port>(
         .filter(|definition| definition.kind == DefinitionKind::Process)
         .and_then(|definition| definition.graph.clone())
         .ok_or(FlowRejection::DefinitionNotFound { key: command.definition })?;
-    if instance.process.as_ref().is_some_and(|process| process.parent != Key::NONE) {
-        return Err(not_migratable(&source, key, NodeId::PROCESS, "runs for a call activity"));
+    if instance.phase != Phase::Active {
+        return Err(not_migratable(&source, key, NodeId::PROCESS, "is not active"));
     }
     let plan = plan(&source, &target, command)?;
     let mut nodes = vec![(0, 0)];
     for member in members(port, key) {
-        let element = port.state().live(member);
-        if element.node == NodeId::PROCESS {
-            continue;
-        }
-        let mapped = mapped(&source, &target, &plan, key, element.node)?;
-        if element.incident.is_some() {
-            return Err(not_migratable(&source, key, element.node, "has an incident"));
-        }
-        nodes.push((element.node.0, mapped.0));
-        for wait in &element.waits {
-            let state = port.state();
-            let node = match (state.timers.get(wait), state.subscriptions.get(wait)) {
-                (Some(timer), _) => timer.node,
-                (None, Some(subscription)) => subscription.node,
-                (None, None) => continue,
-            };
-            if node != element.node {
-                nodes.push((node.0, mapped_event(&source, &target, &plan, key, node)?.0));
-            }
-        }
+        check_member(port, &source, &target, &plan, key, member, &mut nodes)?;
     }
     nodes.sort_unstable();
     nodes.dedup();
@@ -69,6 +51,45 @@ pub(super) fn decide<P: Port>(
 }
 
 type Plan = BTreeMap<NodeId, NodeId>;
+
+/// Adds where an element instance goes on, with all that it waits for and remembers.
+fn check_member<P: Port>(
+    port: &P,
+    source: &Graph,
+    target: &Graph,
+    plan: &Plan,
+    instance: Key,
+    member: Key,
+    nodes: &mut Vec<(u32, u32)>,
+) -> Result<(), FlowRejection> {
+    let state = port.state();
+    let element = state.live(member);
+    let refuse = |why| Err(not_migratable(source, instance, element.node, why));
+    if element.node != NodeId::PROCESS {
+        let mapped = mapped(source, target, plan, instance, element.node)?;
+        nodes.push((element.node.0, mapped.0));
+    }
+    if !element.parked.is_empty() {
+        return refuse("has tokens that wait at a gateway");
+    }
+    if !element.triggered.is_empty()
+        || (element.begin_at.is_some() && element.phase == Phase::Entering)
+    {
+        return refuse("is about to go on");
+    }
+    let kept = element.kept.iter().map(|kept| kept.node);
+    let waits = element.waits.iter().filter_map(|wait| {
+        match (state.timers.get(wait), state.subscriptions.get(wait)) {
+            (Some(timer), _) => Some(timer.node),
+            (None, Some(subscription)) => Some(subscription.node),
+            (None, None) => None,
+        }
+    });
+    for node in kept.chain(waits).filter(|node| *node != element.node) {
+        nodes.push((node.0, mapped_event(source, target, plan, instance, node)?.0));
+    }
+    Ok(())
+}
 
 fn plan(
     source: &Arc<Graph>,

@@ -1,5 +1,7 @@
 //! Modify an instance: end element instances and enter elements by hand, all or nothing.
 
+use std::collections::BTreeSet;
+
 use windlass_record::flow::{
     ActivateInstruction, FlowAnswer, FlowEvent, FlowRejection, Key, ModifyInstance,
 };
@@ -43,6 +45,14 @@ pub(super) fn decide<P: Port>(
         }
     }
 
+    if entries.is_empty() && ends_called(port, key, command) {
+        return Err(FlowRejection::ElementUnsuitable {
+            id: graph.id.clone(),
+            why: "nothing of the instance would be left, but a call activity waits for it: modify \
+                  the instance that called it",
+        });
+    }
+
     // Cannot fail from here. Entering comes first, so that no scope is empty in between.
     for entry in entries {
         enter(port, &graph, &entry);
@@ -53,6 +63,27 @@ pub(super) fn decide<P: Port>(
         }
     }
     Ok(FlowAnswer::Done)
+}
+
+/// Whether nothing would be left of an instance that another one called.
+fn ends_called<P: Port>(port: &P, instance: Key, command: &ModifyInstance) -> bool {
+    let is_called = |key| {
+        let process = port.state().live(key).process.as_ref();
+        process.is_some_and(|process| process.parent != Key::NONE)
+    };
+    if command.terminate.is_empty() || !is_called(instance) {
+        return false;
+    }
+    let mut gone: BTreeSet<Key> = command.terminate.iter().map(|it| it.key).collect();
+    // From the inside out: a scope without anything in it is ended too.
+    for key in members(port, instance).into_iter().rev() {
+        let element = port.state().live(key);
+        let was_full = !element.children.is_empty() && element.parked.is_empty();
+        if was_full && element.children.iter().all(|child| gone.contains(child)) {
+            gone.insert(key);
+        }
+    }
+    gone.contains(&instance)
 }
 
 fn checked<P: Port>(

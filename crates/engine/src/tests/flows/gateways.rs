@@ -50,7 +50,9 @@ fn ten_tasks_pools_lanes_and_what_passes_at_once() {
 
 #[test]
 fn exclusive() {
-    for (amount, job) in [("101", "exclusive-big"), ("100", "exclusive-other"), ("null", "exclusive-other")] {
+    for (amount, job) in
+        [("101", "exclusive-big"), ("100", "exclusive-other"), ("null", "exclusive-other")]
+    {
         let mut check = Check::with(&[process!("exclusive-gateway.bpmn")]);
         let variables = format!(r#"{{"amount":{amount}}}"#);
         if amount == "null" {
@@ -82,10 +84,7 @@ fn no_true_flow_and_no_default() {
         "Expected at least one condition to evaluate to true, or to have a default flow",
     );
     // The gateway has not begun yet.
-    check.assert_path(
-        instance,
-        "exclusive-no-default:activated start:activated start:completed",
-    );
+    check.assert_path(instance, "exclusive-no-default:activated start:activated start:completed");
     // Resolved without a change: a new incident.
     check.resolve(incident);
     let again = check.assert_incident("CONDITION_ERROR", "choose", "");

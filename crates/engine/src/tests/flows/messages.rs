@@ -4,7 +4,9 @@ use super::*;
 
 #[test]
 fn a_catch_event_and_a_receive_task() {
-    for (process, name) in [("message-catch", "scenario-catch"), ("receive-task", "scenario-receive")] {
+    for (process, name) in
+        [("message-catch", "scenario-catch"), ("receive-task", "scenario-receive")]
+    {
         for (variables, key) in [
             (r#"{"key":"k"}"#, "k"),
             (r#"{"key":7}"#, "7"),
@@ -228,10 +230,32 @@ fn a_message_and_a_completion_in_one_breath() {
     let mut check = Check::with(&[process!("message-boundary-open.bpmn")]);
     let instance = check.start("message-boundary-open", r#"{"key":"o"}"#);
     let job = check.take_one("message-boundary-open");
-    let element = check.engine.state().flow().element_of_job(job).expect("its element");
     // Many others have something to do first, so that the event waits its turn.
+    check.deploy(&[process!("multi-parallel.bpmn")]).expect("it is sound");
+    let items = format!(r#"{{"items":[{}0]}}"#, "0,".repeat(99));
+    for _ in 0..6 {
+        let start = CreateInstance {
+            tenant: TENANT.into(),
+            process: ProcessReference::Latest("multi-parallel".into()),
+            variables: items.as_bytes().into(),
+            start_at: Vec::new(),
+            business_id: "".into(),
+            tags: Vec::new(),
+            awaited: false,
+        };
+        check.give(Command::Flow(FlowCommand::CreateInstance(start))).expect("it is there");
+    }
     for _ in 0..3 {
-        check.publish_without_steps("scenario-ping", "o", element);
+        let message = PublishMessage {
+            tenant: TENANT.into(),
+            name: "scenario-ping".into(),
+            correlation_key: "o".into(),
+            message_id: "".into(),
+            time_to_live_ms: 0,
+            variables: Default::default(),
+            must_correlate: true,
+        };
+        check.give(Command::Flow(FlowCommand::PublishMessage(message))).expect("it is waited for");
     }
     check.done(job, "");
     assert_eq!(check.work("message-boundary-pinged", 5).len(), 3);

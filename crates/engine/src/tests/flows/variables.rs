@@ -55,7 +55,8 @@ fn without_output_mappings() {
 /// Output mappings of a sub-process hold back only what its own scope has.
 #[test]
 fn a_sub_process_with_mappings() {
-    let mut check = Check::with(&[process!("subprocess-mapping.bpmn"), process!("subprocess.bpmn")]);
+    let mut check =
+        Check::with(&[process!("subprocess-mapping.bpmn"), process!("subprocess.bpmn")]);
     let instance = check.start("subprocess-mapping", r#"{"a":1}"#);
     let seen = check.do_one("subprocess-mapping", r#"{"b":6,"c":5,"a":7}"#);
     assert_eq!(seen, r#"{"a":1,"b":1}"#);

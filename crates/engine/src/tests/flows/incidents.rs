@@ -1,0 +1,67 @@
+//! Incidents of jobs and elements, and what follows their end. Those of one kind of element stand
+//! with it.
+
+use super::*;
+
+#[test]
+fn no_retries_left() {
+    for retries in [0, -1] {
+        let mut check = Check::with(&[process!("one-task.bpmn")]);
+        let instance = check.start("one-task", "");
+        let job = check.take_one("one-task");
+        check.fail_with(job, retries, "");
+        let incident = check.job(job).extra().and_then(|extra| extra.incident.clone());
+        let incident = incident.expect("no retry is left");
+        assert!(check.work("one-task", 1).is_empty());
+        let resolve = ResolveIncident { key: incident.key, retries: None };
+        assert!(check.give(Command::ResolveIncident(resolve)).is_err(), "there are still none");
+        check.update_retries(job, 1);
+        assert!(check.work("one-task", 1).is_empty(), "an update wakes nobody");
+        check.resolve(incident.key);
+        check.do_one("one-task", "");
+        check.assert_completed(instance, "{}");
+    }
+}
+
+/// Which mappings and expressions can fail, and at which element.
+#[test]
+fn an_assertion_in_a_mapping() {
+    let text = process!("io-mapping.bpmn")
+        .1
+        .replace("source=\"=order.id\"", "source=\"=assert(order.id, order.id != null)\"");
+    let mut check = Check::with(&[("p.bpmn", &text)]);
+    let instance = check.start("io-mapping", "");
+    let incident = check.assert_incident("IO_MAPPING_ERROR", "work", "");
+    check.set(instance, r#"{"order":{"id":1,"total":1}}"#, false);
+    check.resolve(incident);
+    check.do_one("io-mapping", r#"{"result":{"ok":1}}"#);
+    assert!(check.completed(instance).is_some());
+}
+
+#[test]
+fn cancelled_while_it_waits_for_a_person() {
+    let mut check =
+        Check::with(&[process!("exclusive-no-default.bpmn"), process!("one-task.bpmn")]);
+    let stuck = check.start("exclusive-no-default", "");
+    check.assert_incident("CONDITION_ERROR", "choose", "");
+    check.cancel_instance(stuck).expect("it lives");
+    check.assert_no_incident();
+    let instance = check.start("one-task", "");
+    let job = check.take_one("one-task");
+    check.fail_with(job, 0, "");
+    check.cancel_instance(instance).expect("it lives");
+    assert_eq!(check.engine.state().flow().live_elements(), 0);
+    assert_eq!(check.state_of(job), None);
+}
+
+/// A boundary event ends a task whose job waits for a person.
+#[test]
+fn a_boundary_event_of_a_stuck_task() {
+    let mut check = Check::with(&[process!("timer-boundary.bpmn")]);
+    let instance = check.start("timer-boundary", "");
+    let job = check.take_one("timer-boundary");
+    check.fail_with(job, 0, "");
+    check.pass(500);
+    check.settle();
+    check.assert_completed(instance, "{}");
+}

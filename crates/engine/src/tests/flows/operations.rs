@@ -1,0 +1,248 @@
+//! What operators do with instances: start in the middle, cancel, modify, migrate.
+
+use windlass_record::flow::{
+    ActivateInstruction, MigrateInstance, ModifyInstance, TerminateInstruction, VariableInstruction,
+};
+
+use super::*;
+
+impl Check {
+    fn modify(
+        &mut self,
+        key: Key,
+        activate: &[(&str, &[(&str, &str)])],
+        terminate: &[Key],
+    ) -> Result<FlowAnswer, Rejection> {
+        let activate = activate
+            .iter()
+            .map(|(id, variables)| ActivateInstruction {
+                element_id: (*id).into(),
+                ancestor: Key::NONE,
+                variables: variables
+                    .iter()
+                    .map(|(scope, variables)| VariableInstruction {
+                        scope_id: (*scope).into(),
+                        variables: variables.as_bytes().into(),
+                    })
+                    .collect(),
+            })
+            .collect();
+        let terminate = terminate.iter().map(|key| TerminateInstruction { key: *key }).collect();
+        self.flow(FlowCommand::ModifyInstance(ModifyInstance { key, activate, terminate }))
+    }
+
+    fn migrate(
+        &mut self,
+        key: Key,
+        definition: Key,
+        mappings: &[(&str, &str)],
+    ) -> Result<FlowAnswer, Rejection> {
+        let mappings = mappings.iter().map(|(from, to)| ((*from).into(), (*to).into())).collect();
+        self.flow(FlowCommand::MigrateInstance(MigrateInstance { key, definition, mappings }))
+    }
+
+    fn start_at(&mut self, process: &str, elements: &[&str]) -> Result<FlowAnswer, Rejection> {
+        self.flow(FlowCommand::CreateInstance(CreateInstance {
+            tenant: TENANT.into(),
+            process: ProcessReference::Latest(process.into()),
+            variables: Default::default(),
+            start_at: elements.iter().map(|id| (*id).into()).collect(),
+            business_id: "".into(),
+            tags: Vec::new(),
+            awaited: true,
+        }))
+    }
+}
+
+#[test]
+fn start_in_the_middle() {
+    let mut check = Check::with(&[
+        process!("subprocess.bpmn"),
+        process!("multi-subprocess.bpmn"),
+        process!("timer-boundary.bpmn"),
+        process!("message-start.bpmn"),
+    ]);
+    let Ok(FlowAnswer::InstanceCreated { key, .. }) =
+        check.start_at("subprocess", &["work", "work"])
+    else {
+        panic!("it can be started there");
+    };
+    let jobs = check.work("subprocess", 5);
+    assert_eq!(jobs.len(), 2);
+    for job in jobs {
+        check.done(job, "");
+    }
+    check.assert_completed(key, "{}");
+    for (process, element) in [
+        ("subprocess", "zip"),
+        ("subprocess", "start"),
+        ("timer-boundary", "late"),
+        ("multi-subprocess", "work"),
+    ] {
+        assert!(check.start_at(process, &[element]).is_err(), "{process} at {element}");
+    }
+    check.start_at("message-start", &["work"]).expect("no none start event is needed");
+    assert!(check.try_start("message-start", "").is_err());
+}
+
+/// Terminating goes from the outside in, gone from the inside out.
+#[test]
+fn cancel() {
+    let mut check = Check::with(&[process!("subprocess.bpmn")]);
+    let instance = check.start("subprocess", "");
+    let inner = check.element(instance, "inner");
+    assert!(check.cancel_instance(inner).is_err(), "only an instance");
+    check.cancel_instance(instance).expect("it lives");
+    assert!(check.cancel_instance(instance).is_err(), "it is over");
+    let path = check.path(instance);
+    assert!(path.ends_with("work:terminated inner:terminated subprocess:terminated"), "{path}");
+}
+
+#[test]
+fn modify() {
+    let mut check = Check::with(&[process!("subprocess-mapping.bpmn")]);
+    let instance = check.start("subprocess-mapping", r#"{"a":1}"#);
+    let work = check.element(instance, "work");
+    check.modify(instance, &[], &[]).expect("nothing to do is fine");
+    check
+        .modify(instance, &[("after", &[("", r#"{"g":1}"#), ("after", r#"{"l":2}"#)])], &[work])
+        .expect("it is sound");
+    // The sub-process that was left without anything is ended.
+    assert_eq!(check.tokens(instance), ["after"]);
+    let seen = check.do_one("subprocess-after", "");
+    assert_eq!(seen, r#"{"a":1,"g":1,"l":2}"#);
+    check.assert_completed(instance, r#"{"a":1,"g":1}"#);
+}
+
+/// Entering an element enters the scopes around it that are not there.
+#[test]
+fn modify_into_a_scope() {
+    let mut check = Check::with(&[process!("subprocess-mapping.bpmn")]);
+    let instance = check.start("subprocess-mapping", r#"{"a":1}"#);
+    check.do_one("subprocess-mapping", "");
+    let after = check.element(instance, "after");
+    check.modify(instance, &[("work", &[])], &[after]).expect("it is sound");
+    assert_eq!(check.tokens(instance), ["inner", "work"]);
+    assert_eq!(check.do_one("subprocess-mapping", ""), r#"{"a":1,"b":1,"d":null}"#);
+    check.do_one("subprocess-after", "");
+    assert!(check.completed(instance).is_some());
+}
+
+#[test]
+fn modify_to_the_end_and_what_is_refused() {
+    let mut check = Check::with(&[process!("one-task.bpmn"), process!("subprocess-mapping.bpmn")]);
+    let instance = check.start("one-task", "");
+    let task = check.element(instance, "task");
+    for activate in ["zip", "start"] {
+        assert!(check.modify(instance, &[(activate, &[])], &[]).is_err(), "{activate}");
+    }
+    assert!(check.modify(instance, &[], &[Key::from_raw(7)]).is_err());
+    assert!(check.modify(Key::from_raw(7), &[], &[]).is_err());
+    assert!(check.modify(task, &[], &[]).is_err(), "no instance");
+    assert!(check.modify(instance, &[("task", &[("zip", "{}")])], &[]).is_err());
+    assert_eq!(check.tokens(instance), ["task"], "nothing was changed");
+    check.modify(instance, &[], &[task]).expect("it is sound");
+    assert!(check.engine.state().flow().element(instance).is_none(), "it was the last one");
+    assert_eq!(check.completed(instance), None);
+    let other = check.start("subprocess-mapping", "");
+    let work = check.element(other, "work");
+    assert!(check.modify(other, &[("after", &[("inner", "{}")])], &[work]).is_err());
+    check.modify(other, &[], &[other]).expect("the instance itself may be ended");
+    assert!(check.engine.state().flow().element(other).is_none());
+}
+
+/// All of a called instance cannot be ended from within: its caller would never hear of it.
+#[test]
+fn modify_a_called_instance() {
+    let mut check = Check::with(&[process!("call-child.bpmn"), process!("call-activity.bpmn")]);
+    let instance = check.start("call-activity", "");
+    let job = check.take_one("call-work");
+    let work = check.engine.state().flow().element_of_job(job).expect("its element");
+    let child = check.engine.state().flow().element(work).expect("it lives").instance;
+    assert!(check.modify(child, &[], &[work]).is_err());
+    assert!(check.modify(child, &[], &[child]).is_err());
+    check.modify(child, &[("work", &[])], &[work]).expect("something is left");
+    check.do_one("call-work", "");
+    check.do_one("call-after", "");
+    check.assert_completed(instance, "{}");
+}
+
+#[test]
+fn migrate() {
+    let mut check = Check::with(&[process!("version-two-migrate-a.bpmn")]);
+    let target = check.deployed(&[process!("version-two-migrate-b.bpmn")]).definitions[0].key;
+    let instance = check.start("migrate-a", "");
+    let job = check.take_one("migrate-job");
+    for (mappings, why) in [
+        (&[][..], "no mapping"),
+        (&[("zip", "fresh")], "no such source"),
+        (&[("old", "zip")], "no such target"),
+        (&[("old", "fresh"), ("old", "extra")], "twice"),
+        (&[("old", "end")], "another type"),
+    ] {
+        assert!(check.migrate(instance, target, mappings).is_err(), "{why}");
+    }
+    assert!(check.migrate(instance, Key::from_raw(7), &[("old", "fresh")]).is_err());
+    assert!(check.migrate(Key::from_raw(7), target, &[]).is_err());
+    check.migrate(instance, target, &[("old", "fresh")]).expect("it is sound");
+    let facts = check.engine.state().flow().facts_of_job(job).expect("it lives");
+    assert_eq!((&*facts.element_id, &*facts.process_id), ("fresh", "migrate-b"));
+    // The job keeps its type, and what comes after is the target's.
+    check.done(job, "");
+    check.do_one("migrate-extra", "");
+    check.assert_completed(instance, "{}");
+}
+
+/// An open incident, the same definition: both are fine for the real broker.
+#[test]
+fn migrate_with_an_incident_and_to_itself() {
+    let mut check = Check::with(&[process!("task-feel-type.bpmn")]);
+    let text = process!("task-feel-type.bpmn").1.replace("-job", "-work");
+    let instance = check.start("task-feel-type", "");
+    let incident = check.assert_incident("EXTRACT_VALUE_ERROR", "work", "");
+    let target = check.deployed(&[("two.bpmn", &text)]).definitions[0].key;
+    check.migrate(instance, target, &[("work", "work")]).expect("an incident hinders nothing");
+    check.migrate(instance, target, &[("work", "work")]).expect("nor does the same definition");
+    check.set(instance, r#"{"kind":"a","tries":1}"#, false);
+    check.resolve(incident);
+    check.do_one("a-work", "");
+    assert!(check.completed(instance).is_some());
+}
+
+/// Open events go on under the target: a message reaches the boundary event of the new version.
+#[test]
+fn migrate_open_events() {
+    let text = process!("message-boundary.bpmn").1;
+    let mut check = Check::with(&[("a.bpmn", text)]);
+    let instance = check.start("message-boundary", r#"{"key":"k"}"#);
+    let text = text.replace("message-boundary-stopped", "stopped-two");
+    let target = check.deployed(&[("a.bpmn", &text)]).definitions[0].key;
+    check.migrate(instance, target, &[("slow", "slow")]).expect("it is sound");
+    check.publish("scenario-stop", "k", 0, "");
+    check.do_one("stopped-two", "");
+    assert!(check.completed(instance).is_some());
+}
+
+/// One business id, one live instance.
+#[test]
+fn business_ids() {
+    let mut check = Check::with(&[process!("one-task.bpmn")]);
+    let create = |check: &mut Check| {
+        check.flow(FlowCommand::CreateInstance(CreateInstance {
+            tenant: TENANT.into(),
+            process: ProcessReference::Latest("one-task".into()),
+            variables: Default::default(),
+            start_at: Vec::new(),
+            business_id: "order-7".into(),
+            tags: vec!["red".into()],
+            awaited: false,
+        }))
+    };
+    create(&mut check).expect("the first");
+    assert!(create(&mut check).is_err());
+    let job = check.take_one("one-task");
+    let facts = check.engine.state().flow().facts_of_job(job).expect("it lives");
+    assert_eq!((&*facts.business_id, facts.tags.len()), ("order-7", 1));
+    check.done(job, "");
+    create(&mut check).expect("the first is over");
+}
