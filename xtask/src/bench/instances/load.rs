@@ -22,6 +22,7 @@ use super::protocol as p;
 use super::protocol::gateway_client::GatewayClient;
 use crate::bench::failure::{Context, Failure, Result};
 use crate::bench::measure::{Figures, Load, Run, Shape};
+use crate::bench::windlass::cpu_us;
 
 pub(super) type Client = GatewayClient<Channel>;
 
@@ -73,6 +74,17 @@ pub(super) struct Found {
     pub(super) refused: u64,
     /// Instances whose end the system itself confirmed.
     pub(super) confirmed: u64,
+    /// Processor time of an instance, in the server and in the load generator: what is left to
+    /// compare on a machine that others use.
+    pub(super) server_cpu_us: f64,
+    pub(super) load_cpu_us: f64,
+}
+
+/// Where a server is.
+pub(super) struct Place {
+    /// Its gRPC address.
+    pub(super) address: String,
+    pub(super) pid: u32,
 }
 
 struct Shared {
@@ -88,7 +100,8 @@ struct Shared {
 }
 
 /// Runs one shape; the process is deployed first.
-pub(super) fn run(runtime: &Runtime, address: &str, work: Work, shape: Shape) -> Result<Found> {
+pub(super) fn run(runtime: &Runtime, place: &Place, work: Work, shape: Shape) -> Result<Found> {
+    let address = place.address.as_str();
     let shared = runtime.block_on(async {
         let mut clients = Vec::new();
         for _ in 0..CONNECTIONS {
@@ -108,6 +121,7 @@ pub(super) fn run(runtime: &Runtime, address: &str, work: Work, shape: Shape) ->
         })
     })?;
     let shared = Arc::new(shared);
+    let before = (cpu_us(place.pid)?, cpu_us(std::process::id())?);
     let mut tasks = vec![guarded(runtime, &shared, dispatch(Arc::clone(&shared)))];
     for number in 0..WORKERS {
         let worker = worker(Arc::clone(&shared), address.to_owned(), number);
@@ -117,6 +131,7 @@ pub(super) fn run(runtime: &Runtime, address: &str, work: Work, shape: Shape) ->
     for task in tasks {
         task.abort();
     }
+    let after = (cpu_us(place.pid)?, cpu_us(std::process::id())?);
     let mut figures = shared.run.figures(window?, None)?;
     let left = runtime.block_on(ask(&shared))?;
     if left > 0 {
@@ -124,7 +139,14 @@ pub(super) fn run(runtime: &Runtime, address: &str, work: Work, shape: Shape) ->
         figures.inexact.get_or_insert(words);
     }
     let confirmed = shared.confirmed.load(Ordering::SeqCst);
-    Ok(Found { figures, refused: shared.refused.load(Ordering::SeqCst), confirmed })
+    let instances = figures.jobs.max(1) as f64;
+    Ok(Found {
+        figures,
+        refused: shared.refused.load(Ordering::SeqCst),
+        confirmed,
+        server_cpu_us: (after.0 - before.0) / instances,
+        load_cpu_us: (after.1 - before.1) / instances,
+    })
 }
 
 /// A connection of its own.
