@@ -8,7 +8,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use windlass_checkpoint::{Checkpoint, Entry, Error, Stamp};
 use windlass_engine::ImageSink;
 use windlass_engine::state::image::IMAGE_VERSION;
-use windlass_log::{Log, Position};
+use windlass_log::{LogError, Position};
 use windlass_record::id::Payload;
 
 use crate::payload::PayloadStore;
@@ -196,7 +196,7 @@ pub(crate) fn write_checkpoints(
     orders: &Receiver<Order>,
     written: &Sender<windlass_checkpoint::Result<Written>>,
     checkpoint: &dyn Checkpoint,
-    log: &dyn Log,
+    trim: impl Fn(u64) -> Result<(), LogError>,
 ) {
     const RETRY_AFTER: Duration = Duration::from_millis(500);
     while let Ok(mut order) = orders.recv() {
@@ -216,7 +216,7 @@ pub(crate) fn write_checkpoints(
                 return;
             }
         }
-        if let Err(error) = log.trim(order.images.lsn) {
+        if let Err(error) = trim(order.images.lsn) {
             tracing::warn!(error = &error as &dyn std::error::Error, "failed to trim the log");
         }
         let done = Written { number: order.images.number, lsn: order.images.lsn };

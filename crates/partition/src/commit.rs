@@ -10,6 +10,7 @@ use windlass_log::{Batch, Log, LogError, Position};
 
 use crate::checkpoint::Order;
 use crate::core::{Action, Delivery, Round};
+use crate::follow::Nudge;
 use crate::request::{QueryAnswer, Refused, Request};
 use crate::run::{Control, PayloadLost, StopReason};
 
@@ -58,6 +59,8 @@ pub(crate) struct Commit {
     pub(crate) work: Receiver<Work>,
     pub(crate) done: Sender<Done>,
     pub(crate) deliverer: Deliverer,
+    /// Wakes the follower, if there is one.
+    pub(crate) nudge: Option<Nudge>,
 }
 
 impl Commit {
@@ -114,6 +117,9 @@ impl Commit {
                 result => break result,
             }
         };
+        if let (Some(nudge), Ok(_)) = (&self.nudge, &result) {
+            nudge.durable(batch.len_bytes());
+        }
         let failed = result.is_err();
         (Done { batch, last_lsn, result }, failed)
     }

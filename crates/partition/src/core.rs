@@ -198,6 +198,11 @@ impl Core {
         }
     }
 
+    /// The life of the log.
+    pub(crate) fn life(&self) -> u64 {
+        self.tail.life.raw()
+    }
+
     /// Who appends.
     pub fn epoch(&self) -> u32 {
         self.tail.epoch

@@ -7,7 +7,8 @@
 //! Reading order: [`request`] is what goes in and out; [`core`](mod@core) turns requests into
 //! records and answers without any thread or clock; `run` is the loop around it with its commit
 //! thread; [`clock`] is where time enters; `recover` opens a partition from its checkpoint and its
-//! log; `payload` keeps bytes, `waiters` keeps those who wait, `finished` those who are done.
+//! log; [`follow`] is the seam for
+//! those who want every durable record; `payload` keeps bytes, `waiters` keeps those who wait, `finished` those who are done.
 //!
 //! Servers use [`Partition`] and [`request`]. The other modules are public for the simulator, which
 //! takes the threads' place.
@@ -18,6 +19,7 @@ pub mod clock;
 mod commit;
 pub mod core;
 mod finished;
+pub mod follow;
 mod handle;
 mod options;
 pub mod payload;
@@ -28,6 +30,7 @@ mod run;
 pub mod waiters;
 mod why;
 
+pub use follow::{FollowLag, Followed, Follower, Record};
 pub use handle::{Handle, Overloaded};
 pub use options::{DURABILITY, Options};
 pub use recover::OpenError;

@@ -28,6 +28,8 @@ pub struct Options {
     pub checkpoint_log_bytes: u64,
     /// Creates are refused when the log has grown by this since the last checkpoint.
     pub checkpoint_lag_bytes_max: u64,
+    /// The log is kept for a follower that lags until it takes up this much.
+    pub follow_log_bytes_max: u64,
     /// Payloads beyond this are evicted when a checkpoint holds them.
     pub payload_bytes_max: u64,
     /// Finished jobs that are remembered in all.
@@ -48,6 +50,7 @@ impl Default for Options {
             checkpoint_every: Duration::from_secs(10),
             checkpoint_log_bytes: 256 << 20,
             checkpoint_lag_bytes_max: 4 << 30,
+            follow_log_bytes_max: 8 << 30,
             payload_bytes_max: 8 << 30,
             finished_max: 1_000_000,
             lease_grace: Duration::from_secs(10),

@@ -27,9 +27,10 @@ use crate::checkpoint::{Order, Written, write_checkpoints};
 use crate::clock::{ClockSource, EngineClock, SystemClock};
 use crate::commit::{Commit, Deliverer, Done, Loader, Work, refuse_request};
 use crate::core::{Core, Delivery};
+use crate::follow::{self, Follow, FollowLag, Follower};
 use crate::handle::{Handle, Load, weight};
 use crate::options::Options;
-use crate::recover::{OpenError, recover};
+use crate::recover::{OpenError, Recovered, recover};
 use crate::request::{Query, QueryAnswer, Request};
 
 /// Requests of the usual lane taken in one round.
@@ -48,6 +49,7 @@ pub struct Partition {
     threads: Vec<JoinHandle<()>>,
     /// What the opening found.
     recovery: Recovery,
+    follow_lag: FollowLag,
 }
 
 /// What the opening of a partition found.
@@ -142,6 +144,17 @@ impl Partition {
         checkpoint: Arc<dyn Checkpoint>,
         clock: Arc<dyn ClockSource>,
     ) -> Result<Partition, OpenError> {
+        Partition::open_followed(options, log, checkpoint, clock, None)
+    }
+
+    /// The same, with one who wants every durable record.
+    pub fn open_followed(
+        options: Options,
+        log: Arc<dyn Log>,
+        checkpoint: Arc<dyn Checkpoint>,
+        clock: Arc<dyn ClockSource>,
+        follower: Option<Arc<dyn Follower>>,
+    ) -> Result<Partition, OpenError> {
         let recovered = recover(&*log, &*checkpoint, &options, clock.read())?;
         let recovery = Recovery {
             live_jobs: recovered.core.engine().state().jobs().live(),
@@ -160,8 +173,9 @@ impl Partition {
         });
         let handle = Handle { first: first.clone(), usual, load: load.clone() };
 
-        let mut threads = Vec::new();
-        let beside = start_beside(&log, &checkpoint, (first, control.clone()), &mut threads)?;
+        let stores = Stores { log: &log, checkpoint: &checkpoint, follower };
+        let beside = start_beside(&stores, &recovered, &options, (first, control.clone()))?;
+        let mut threads = beside.threads;
         let now_ms = recovered.last_ms;
         let mut run = Run {
             core: recovered.core,
@@ -192,7 +206,8 @@ impl Partition {
             // Nobody may be left to hear it.
             let _ = stopped_out.send(reason);
         })?);
-        Ok(Partition { handle, control, checkpoint, stopped, threads, recovery })
+        let follow_lag = beside.follow_lag;
+        Ok(Partition { handle, control, checkpoint, stopped, threads, recovery, follow_lag })
     }
 
     /// The way in.
@@ -203,6 +218,11 @@ impl Partition {
     /// What the opening found.
     pub fn recovery(&self) -> Recovery {
         self.recovery
+    }
+
+    /// How far its follower is behind; nothing when it has none.
+    pub fn follow_lag(&self) -> FollowLag {
+        self.follow_lag.clone()
     }
 
     /// The way to checkpoints and snapshots.
@@ -254,15 +274,36 @@ struct Beside {
     work: Sender<Work>,
     done: Receiver<Done>,
     written: Receiver<windlass_checkpoint::Result<Written>>,
+    threads: Vec<JoinHandle<()>>,
+    follow_lag: FollowLag,
+}
+
+/// What the partition stands on.
+struct Stores<'a> {
+    log: &'a Arc<dyn Log>,
+    checkpoint: &'a Arc<dyn Checkpoint>,
+    follower: Option<Arc<dyn Follower>>,
 }
 
 /// Starts the threads beside the loop.
 fn start_beside(
-    log: &Arc<dyn Log>,
-    checkpoint: &Arc<dyn Checkpoint>,
+    stores: &Stores<'_>,
+    recovered: &Recovered,
+    options: &Options,
     (returns, control): (Sender<Request>, Sender<Control>),
-    threads: &mut Vec<JoinHandle<()>>,
 ) -> Result<Beside, OpenError> {
+    let Stores { log, checkpoint, follower } = stores;
+    let (log, checkpoint) = (*log, *checkpoint);
+    let mut threads = Vec::new();
+    let mut follow_lag = FollowLag::default();
+    let mut nudge = None;
+    if let Some(follower) = follower.clone() {
+        let (life, durable_lsn) = (recovered.core.life(), recovered.durable_lsn);
+        let (follow, wake) = Follow::begin(log.clone(), follower, life, durable_lsn);
+        follow_lag = follow.lag();
+        nudge = Some(wake);
+        threads.push(spawn("windlass-follow", move || follow.run())?);
+    }
     let (work, work_in) = unbounded();
     let (done_out, done) = unbounded();
     let (to_load, to_load_in) = unbounded();
@@ -273,6 +314,7 @@ fn start_beside(
         work: work_in,
         done: done_out,
         deliverer: Deliverer { to_load: Some(to_load), returns: returns.clone() },
+        nudge,
     };
     let loader = Loader {
         store: checkpoint.clone(),
@@ -281,13 +323,16 @@ fn start_beside(
         deliverer: Deliverer { to_load: None, returns },
         control,
     };
-    let (log, store) = (log.clone(), checkpoint.clone());
+    let (log, store, follower) = (log.clone(), checkpoint.clone(), follower.clone());
+    let bytes_max = options.follow_log_bytes_max;
     threads.push(spawn("windlass-commit", move || commit.run())?);
     threads.push(spawn("windlass-loader", move || loader.run())?);
     threads.push(spawn("windlass-checkpoint", move || {
-        write_checkpoints(&orders_in, &written_out, &*store, &*log);
+        write_checkpoints(&orders_in, &written_out, &*store, |lsn| {
+            follow::trim(&*log, lsn, follower.as_deref(), bytes_max)
+        });
     })?);
-    Ok(Beside { work, done, written })
+    Ok(Beside { work, done, written, threads, follow_lag })
 }
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, OpenError> {

@@ -4,7 +4,7 @@
 //! [`ServerHandle`] instead, for tests and for programs that carry a server inside.
 //!
 //! Reading order: [`settings`] is the one table of settings and where their values come from;
-//! [`data`] is the layout of the data directory; [`server`](mod@server) starts and stops; [`listen`]
+//! [`data`] is the layout of the data directory; `history` joins the read model to the partition; [`server`](mod@server) starts and stops; [`listen`]
 //! is the port; [`watch`] is `/health` and `/metrics`; [`logging`] is what goes to standard error;
 //! [`error`] is everything that can go wrong.
 //!
@@ -14,6 +14,7 @@
 mod backup;
 pub mod data;
 pub mod error;
+mod history;
 pub mod listen;
 pub mod logging;
 pub mod server;

@@ -12,6 +12,7 @@ use windlass_gateway::Limits;
 use windlass_gateway::record::bound::Bounds;
 use windlass_gateway::record::command::{ConfigureQueue, QueueName};
 use windlass_gateway::record::policy::{JobOrder, PriorityRule, QueueSettings, RateWindow};
+use windlass_history::JobLevel;
 use windlass_log::FileLogOptions;
 use windlass_partition::Options;
 
@@ -87,7 +88,7 @@ settings! {
     listen: SocketAddr = "127.0.0.1:8080", "WINDLASS_LISTEN",
         "Address for gRPC, REST, health and metrics; port 0 takes a free one and prints it";
     zeebe_listen: FaceListen = "127.0.0.1:26500", "WINDLASS_ZEEBE_LISTEN",
-        "Address for Zeebe's clients, or off";
+        "Address for Zeebe's clients over gRPC, or off, which takes /v2 away too";
     allow_unauthenticated: bool = "false", "WINDLASS_ALLOW_UNAUTHENTICATED",
         "Listen on an address that others can reach, although nobody is asked who they are"
         { num_args = 0..=1, default_missing_value = "true", require_equals = true };
@@ -107,6 +108,14 @@ settings! {
         "And whenever the log grew by this";
     checkpoint_lag_mib_max: u64 = "4096", "WINDLASS_CHECKPOINT_LAG_MIB_MAX",
         "Creates are refused when the log has grown by this since the last checkpoint";
+    history: Switch = "on", "WINDLASS_HISTORY",
+        "Whether searches find what is finished: on or off. Kept in history.db, not in backups";
+    history_retention_days: u64 = "30", "WINDLASS_HISTORY_RETENTION_DAYS",
+        "Finished process instances and jobs stay in the history for this long";
+    history_jobs: HistoryJobs = "none", "WINDLASS_HISTORY_JOBS",
+        "Which jobs without a process are in the history: none, failures or full";
+    history_lag_mib_max: u64 = "8192", "WINDLASS_HISTORY_LAG_MIB_MAX",
+        "The log is kept for a history that lags until it takes up this much; then there is a gap";
     log_segment_mib: u64 = "64", "WINDLASS_LOG_SEGMENT_MIB",
         "Size of one file of the log, at least 16";
     log_reserve_segments: usize = "2", "WINDLASS_LOG_RESERVE_SEGMENTS",
@@ -238,9 +247,23 @@ impl Config {
             checkpoint_every: Duration::from_secs(self.checkpoint_seconds),
             checkpoint_log_bytes: mib(self.checkpoint_log_mib),
             checkpoint_lag_bytes_max: mib(self.checkpoint_lag_mib_max),
+            follow_log_bytes_max: mib(self.history_lag_mib_max),
             payload_bytes_max: mib(self.payload_memory_mib),
             finished_max: self.finished_max,
             ..Options::default()
+        }
+    }
+
+    /// How the history is kept, if it is.
+    pub(crate) fn history_options(&self) -> Option<windlass_history::Options> {
+        const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+        match self.history {
+            Switch::Off => None,
+            Switch::On => Some(windlass_history::Options {
+                jobs: self.history_jobs.level(),
+                retention_ms: self.history_retention_days.saturating_mul(DAY_MS),
+                ..windlass_history::Options::default()
+            }),
         }
     }
 
@@ -299,6 +322,63 @@ impl TryFrom<String> for FaceListen {
 
     fn try_from(text: String) -> Result<FaceListen, &'static str> {
         text.parse()
+    }
+}
+
+/// On or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Switch {
+    /// On.
+    On,
+    /// Off.
+    Off,
+}
+
+impl FromStr for Switch {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Switch, &'static str> {
+        match text {
+            "on" => Ok(Switch::On),
+            "off" => Ok(Switch::Off),
+            _ => Err("expected on or off"),
+        }
+    }
+}
+
+/// Which jobs without a process are in the history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HistoryJobs {
+    /// None.
+    None,
+    /// Live ones, and those that failed.
+    Failures,
+    /// All.
+    Full,
+}
+
+impl HistoryJobs {
+    fn level(self) -> JobLevel {
+        match self {
+            HistoryJobs::None => JobLevel::None,
+            HistoryJobs::Failures => JobLevel::Failures,
+            HistoryJobs::Full => JobLevel::Full,
+        }
+    }
+}
+
+impl FromStr for HistoryJobs {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<HistoryJobs, &'static str> {
+        match text {
+            "none" => Ok(HistoryJobs::None),
+            "failures" => Ok(HistoryJobs::Failures),
+            "full" => Ok(HistoryJobs::Full),
+            _ => Err("expected none, failures or full"),
+        }
     }
 }
 

@@ -17,8 +17,10 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 use tokio::time::timeout;
+use windlass_gateway::read_model;
 use windlass_gateway::request::{QueueView, StatusView};
 use windlass_gateway::{Gateway, GatewayError};
+use windlass_partition::FollowLag;
 
 /// How long a partition may take to say that it is well.
 const HEALTH_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -28,13 +30,14 @@ const QUEUES_SHOWN_MAX: usize = 1_000;
 struct Pages {
     gateway: Gateway,
     registry: Registry,
+    follow_lag: FollowLag,
 }
 
 /// The two pages.
-pub(crate) fn router(gateway: Gateway) -> Router {
+pub(crate) fn router(gateway: Gateway, follow_lag: FollowLag) -> Router {
     let mut registry = Registry::with_prefix("windlass");
     gateway.metrics().register(&mut registry);
-    let pages = Arc::new(Pages { gateway, registry });
+    let pages = Arc::new(Pages { gateway, registry, follow_lag });
     Router::new().route("/health", get(health)).route("/metrics", get(metrics)).with_state(pages)
 }
 
@@ -107,7 +110,12 @@ async fn page(pages: &Pages) -> Result<String, Error> {
     if let Ok((Ok(status), Ok(queues))) = timeout(HEALTH_WAIT_MAX, asked).await {
         let mut registry = Registry::with_prefix("windlass");
         let waiters = pages.gateway.waiters();
-        registry.register_collector(Box::new(Now { status, queues: shown(queues), waiters }));
+        let history = pages.gateway.searches().ok().map(|searches| {
+            let (status, lag_bytes) = (searches.status(), pages.follow_lag.bytes());
+            History { status, lag_bytes }
+        });
+        let queues = shown(queues);
+        registry.register_collector(Box::new(Now { status, queues, waiters, history }));
         encode_registry(&mut text, &registry)?;
     } else {
         text.write_str("# the partition does not answer\n")?;
@@ -122,6 +130,14 @@ struct Now {
     status: Box<StatusView>,
     queues: Vec<Row>,
     waiters: usize,
+    history: Option<History>,
+}
+
+/// How far the read model is.
+#[derive(Debug)]
+struct History {
+    status: read_model::Status,
+    lag_bytes: u64,
 }
 
 /// A queue, or the sum of those that are not shown.
@@ -195,11 +211,28 @@ impl Collector for Now {
             let age_ms = now_ms().saturating_sub(status.last_sync_ms);
             gauge(&mut encoder, "last_sync_age_milliseconds", "Since the last sync", age_ms)?;
         }
+        self.encode_history(&mut encoder)?;
         self.encode_queues(encoder)
     }
 }
 
 impl Now {
+    fn encode_history(&self, encoder: &mut DescriptorEncoder<'_>) -> Result<(), Error> {
+        let Some(History { status, lag_bytes }) = &self.history else { return Ok(()) };
+        let lag = self.status.durable_lsn.saturating_sub(status.covered_lsn);
+        let gauges: [(&str, &str, u64); 5] = [
+            ("history_lsn", "What the history covers", status.covered_lsn),
+            ("history_lag_records", "Durable records that the history has not yet", lag),
+            ("history_lag_bytes", "Bytes of the log that it has not yet read", *lag_bytes),
+            ("history_gaps", "Ranges of records that never came to the history", status.gaps),
+            ("history_records_missed", "Records in these ranges", status.lsns_missed),
+        ];
+        for (name, help, value) in gauges {
+            gauge(encoder, name, help, value)?;
+        }
+        Ok(())
+    }
+
     fn encode_queues(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), Error> {
         let help = "Jobs that are not finished, by state";
         let mut family = encoder.encode_descriptor("live_jobs", help, None, MetricType::Gauge)?;
