@@ -13,8 +13,8 @@ use crate::failure::Failure;
 
 /// What is asked for at once.
 const PAGE: usize = 500;
-/// The code of a path that the server does not know.
-const UNKNOWN_PATH: &str = "no-such-path";
+/// How a server says that it does not know a path, with and without this API.
+const UNKNOWN_PATHS: [&str; 2] = ["No endpoint ", "nothing is at "];
 /// The longest answer that is read.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// Between the parts of a deployment; [`deployment`] makes sure that no file holds it.
@@ -125,8 +125,10 @@ fn problem(status: u16, body: &[u8]) -> Failure {
         (true, true) => format!("the server answered {status}"),
     };
     match status {
-        501 => Failure::unknown_call(message),
-        404 if text(&said, "code") == UNKNOWN_PATH => Failure::unknown_call(message),
+        405 | 501 => Failure::unknown_call(message),
+        404 if UNKNOWN_PATHS.iter().any(|words| detail.starts_with(words)) => {
+            Failure::unknown_call(message)
+        }
         404 => Failure::not_found(message),
         429 | 503 => Failure::new(message)
             .hint("`windlass status` says what the server accepts at present; try again later"),
