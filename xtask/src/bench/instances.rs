@@ -36,7 +36,7 @@ pub(crate) const BROKER: &str = "zeebe";
 /// The open loop's share of the case's own maximum.
 const OPEN_LOOP_SHARE: f64 = 0.5;
 /// The Java machine compiles while it runs.
-const BROKER_WARM_UP: Duration = Duration::from_secs(15);
+const BROKER_WARM_UP: Duration = Duration::from_secs(60);
 /// Windows of a system that does hundreds a second must be longer to mean something.
 const BROKER_WINDOW_MIN: Duration = Duration::from_secs(5);
 

@@ -32,6 +32,11 @@ const WORKERS: usize = 4;
 /// Jobs that a poll asks for, and how long it waits.
 const POLL_JOBS_MAX: i32 = 64;
 const POLL_WAIT_MS: i64 = 5_000;
+/// A worker that streams also asks now and then for what was there before its stream, as the real
+/// clients do: the real broker pushes only what comes later.
+const BACKLOG_EVERY: Duration = Duration::from_millis(500);
+/// Streams are given this long to be known before the first start.
+const SETTLE: Duration = Duration::from_millis(300);
 /// The lease of a job: no run is that long.
 const JOB_TIMEOUT_MS: i64 = 300_000;
 /// One instance in so many is started with a result.
@@ -121,12 +126,16 @@ pub(super) fn run(runtime: &Runtime, place: &Place, work: Work, shape: Shape) ->
         })
     })?;
     let shared = Arc::new(shared);
-    let before = (cpu_us(place.pid)?, cpu_us(std::process::id())?);
-    let mut tasks = vec![guarded(runtime, &shared, dispatch(Arc::clone(&shared)))];
+    let mut tasks = Vec::new();
     for number in 0..WORKERS {
         let worker = worker(Arc::clone(&shared), address.to_owned(), number);
         tasks.push(guarded(runtime, &shared, worker));
     }
+    if shared.work.fetching == Fetching::Stream {
+        tasks.push(guarded(runtime, &shared, backlog(Arc::clone(&shared))));
+    }
+    let before = (cpu_us(place.pid)?, cpu_us(std::process::id())?);
+    tasks.push(guarded(runtime, &shared, dispatch(Arc::clone(&shared))));
     let window = shared.run.drive();
     for task in tasks {
         task.abort();
@@ -199,6 +208,7 @@ fn guarded(
 
 /// Starts instances as the shape says: a task each, so that none waits for another's answer.
 async fn dispatch(shared: Arc<Shared>) -> Result<()> {
+    tokio::time::sleep(SETTLE).await;
     while let Some(numbers) = shared.run.take_async(1, STARTS_MAX).await {
         for number in numbers {
             let shared = Arc::clone(&shared);
@@ -270,28 +280,45 @@ async fn worker(shared: Arc<Shared>, address: String, number: usize) -> Result<(
                     take(&shared, job);
                 }
             }
-            Fetching::Poll => {
-                let request = p::ActivateJobsRequest {
-                    r#type: shared.work.name.clone(),
-                    worker: name.clone(),
-                    timeout: JOB_TIMEOUT_MS,
-                    max_jobs_to_activate: POLL_JOBS_MAX,
-                    fetch_variable: vec!["n".to_owned()],
-                    request_timeout: POLL_WAIT_MS,
-                    ..p::ActivateJobsRequest::default()
-                };
-                let answer = client.activate_jobs(request).await;
-                let Some(mut stream) = shared.unless_refused(answer).await.context("poll")? else {
-                    continue;
-                };
-                while let Some(message) = stream.message().await.context("read polled jobs")? {
-                    for job in message.jobs {
-                        take(&shared, job);
-                    }
-                }
-            }
+            Fetching::Poll => poll(&shared, &mut client, &name, POLL_WAIT_MS).await?,
         }
     }
+}
+
+async fn backlog(shared: Arc<Shared>) -> Result<()> {
+    let mut client = shared.client(0);
+    loop {
+        tokio::time::sleep(BACKLOG_EVERY).await;
+        // Negative: it is not to wait.
+        poll(&shared, &mut client, "bench-backlog", -1).await?;
+    }
+}
+
+async fn poll(
+    shared: &Arc<Shared>,
+    client: &mut Client,
+    worker: &str,
+    request_timeout: i64,
+) -> Result<()> {
+    let request = p::ActivateJobsRequest {
+        r#type: shared.work.name.clone(),
+        worker: worker.to_owned(),
+        timeout: JOB_TIMEOUT_MS,
+        max_jobs_to_activate: POLL_JOBS_MAX,
+        fetch_variable: vec!["n".to_owned()],
+        request_timeout,
+        ..p::ActivateJobsRequest::default()
+    };
+    let answer = client.activate_jobs(request).await;
+    let Some(mut stream) = shared.unless_refused(answer).await.context("poll")? else {
+        return Ok(());
+    };
+    while let Some(message) = stream.message().await.context("read polled jobs")? {
+        for job in message.jobs {
+            take(shared, job);
+        }
+    }
+    Ok(())
 }
 
 /// Jobs are worked on at the same time, as a real worker does.
