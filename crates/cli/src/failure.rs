@@ -19,8 +19,9 @@ pub(crate) enum Exit {
     Stopped = 6,
 }
 
-/// See [`Failure::unknown_call`].
+/// See [`Failure::unknown_call`] and [`Failure::history_off`].
 const UNKNOWN_CALL: &str = "unknown-call";
+const HISTORY_OFF: &str = "history-off";
 
 /// A command did not work.
 #[derive(Debug)]
@@ -55,8 +56,15 @@ impl Failure {
         failure.hint("the server does not know this call: compare `windlass status`")
     }
 
-    pub(crate) fn is_unknown_call(&self) -> bool {
-        self.code == UNKNOWN_CALL
+    /// The server keeps nothing that could be searched.
+    pub(crate) fn history_off(message: impl Into<String>) -> Self {
+        let failure = Self { code: HISTORY_OFF.to_owned(), ..Self::new(message) };
+        failure.hint("a server that was started with `--history on` can be searched")
+    }
+
+    /// One of the two.
+    pub(crate) fn cannot_search(&self) -> bool {
+        self.code == UNKNOWN_CALL || self.code == HISTORY_OFF
     }
 
     /// The engine ended by itself, with everything that caused it.

@@ -15,6 +15,8 @@ use crate::units::seen_from_now;
 
 /// Asked for at once.
 const PAGE: u32 = 1_000;
+/// Said where the server keeps no history, or has no API for processes.
+const UNSEARCHED: &str = "\nincidents of processes without a job cannot be searched on this server";
 /// Of a message in a list.
 const MESSAGE_CHARS_MAX: usize = 60;
 
@@ -53,7 +55,9 @@ pub(crate) async fn run(online: &Online, command: IncidentCommand) -> Result<(),
 /// Those of jobs are asked for over the native API, those of processes over the one for processes:
 /// there they are known by element. An incident of a job that belongs to a process is in both.
 async fn list(online: &Online, queue: String) -> Result<(), Failure> {
-    let of_processes = if queue.is_empty() { of_processes(online).await? } else { Vec::new() };
+    let searched = if queue.is_empty() { of_processes(online).await? } else { Some(Vec::new()) };
+    let unsearched = searched.is_none();
+    let of_processes = searched.unwrap_or_default();
     let known: HashSet<&str> =
         of_processes.iter().map(|found| text(found, "incidentKey")).collect();
     let mut jobs = of_jobs(online, queue).await?;
@@ -66,14 +70,16 @@ async fn list(online: &Online, queue: String) -> Result<(), Failure> {
     all.extend(
         of_processes.iter().map(|found| json!({ "incident": head(found), "process": found })),
     );
-    online.out.show(&json!({ "incidents": all }), || {
+    let value = json!({ "incidents": all, "processes_searched": !unsearched });
+    online.out.show(&value, || {
+        let note = if unsearched { UNSEARCHED } else { "" };
         if all.is_empty() {
-            return "no incidents".to_owned();
+            return format!("no incidents{note}");
         }
         let mut rows: Vec<Vec<String>> = jobs.iter().map(job_row).collect();
         rows.extend(of_processes.iter().map(process_row));
         let table = table(&["incident", "of", "where", "kind", "since", "message"], &rows);
-        format!("{table}\n`windlass incident resolve KEY` lets a job or a process go on")
+        format!("{table}\n`windlass incident resolve KEY` lets a job or a process go on{note}")
     })
 }
 
@@ -101,7 +107,8 @@ async fn of_jobs(online: &Online, queue: String) -> Result<Vec<v1::JobView>, Fai
     Ok(jobs)
 }
 
-async fn of_processes(online: &Online) -> Result<Vec<Value>, Failure> {
+/// `None` if they cannot be searched.
+async fn of_processes(online: &Online) -> Result<Option<Vec<Value>>, Failure> {
     let mut filter = json!({ "state": "ACTIVE" });
     if !online.tenant.is_empty() {
         filter["tenantId"] = json!(online.tenant);
@@ -109,9 +116,8 @@ async fn of_processes(online: &Online) -> Result<Vec<Value>, Failure> {
     let oldest_first = json!([{ "field": "creationTime", "order": "ASC" }]);
     let found = Rest::new(online).search("incidents", &filter, &oldest_first, usize::MAX).await;
     match found {
-        // A server without the API for processes has none.
-        Err(failure) if failure.is_unknown_call() => Ok(Vec::new()),
-        found => found,
+        Err(failure) if failure.cannot_search() => Ok(None),
+        found => found.map(Some),
     }
 }
 

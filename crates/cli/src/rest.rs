@@ -13,8 +13,10 @@ use crate::failure::Failure;
 
 /// What is asked for at once.
 const PAGE: usize = 500;
-/// The code of a path that the server does not know.
-const UNKNOWN_PATH: &str = "no-such-path";
+/// How a server says that it does not know a path, with and without this API.
+const UNKNOWN_PATHS: [&str; 2] = ["No endpoint ", "nothing is at "];
+/// How it says that it keeps no history, so that nothing can be searched.
+const HISTORY_OFF: &str = "secondary storage";
 /// The longest answer that is read.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 /// Between the parts of a deployment; [`deployment`] makes sure that no file holds it.
@@ -55,7 +57,8 @@ impl Rest {
         self.send("POST", "deployments", Some(deployment(tenant, resources))).await
     }
 
-    /// All that a search finds, or the first so many.
+    /// All that a search finds, or the first so many. `what` is its path without `/search`, and may
+    /// have a query behind it.
     pub(crate) async fn search(
         &self,
         what: &str,
@@ -63,12 +66,15 @@ impl Rest {
         sort: &Value,
         at_most: usize,
     ) -> Result<Vec<Value>, Failure> {
+        let (what, query) = what.split_once('?').unwrap_or((what, ""));
+        let path = format!("{what}/search?{query}");
+        let path = path.trim_end_matches('?');
         let mut items = Vec::new();
         while items.len() < at_most {
             let limit = PAGE.min(at_most - items.len());
             let page = json!({ "from": items.len(), "limit": limit });
             let body = json!({ "filter": filter, "sort": sort, "page": page });
-            let mut answer = self.post(&format!("{what}/search"), &body).await?;
+            let mut answer = self.post(path, &body).await?;
             let found = match answer.get_mut("items").map(Value::take) {
                 Some(Value::Array(found)) => found,
                 Some(_) | None => return Err(Failure::new("the answer of a search has no items")),
@@ -125,8 +131,11 @@ fn problem(status: u16, body: &[u8]) -> Failure {
         (true, true) => format!("the server answered {status}"),
     };
     match status {
-        501 => Failure::unknown_call(message),
-        404 if text(&said, "code") == UNKNOWN_PATH => Failure::unknown_call(message),
+        405 | 501 => Failure::unknown_call(message),
+        404 if UNKNOWN_PATHS.iter().any(|words| detail.starts_with(words)) => {
+            Failure::unknown_call(message)
+        }
+        403 if detail.contains(HISTORY_OFF) => Failure::history_off(message),
         404 => Failure::not_found(message),
         429 | 503 => Failure::new(message)
             .hint("`windlass status` says what the server accepts at present; try again later"),

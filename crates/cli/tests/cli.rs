@@ -40,10 +40,19 @@ impl Server {
     }
 
     fn start_at(dir: TempDir, listen: &str) -> Self {
+        Self::start_with_zeebe(dir, listen, "off")
+    }
+
+    /// With the API for processes.
+    fn start_with_processes() -> Self {
+        Self::start_with_zeebe(tempfile::tempdir().unwrap(), "127.0.0.1:0", "127.0.0.1:0")
+    }
+
+    fn start_with_zeebe(dir: TempDir, listen: &str, zeebe: &str) -> Self {
         let ready = dir.path().join("ready");
         let mut process = Command::new(PROGRAM)
             .args(["serve", "--listen", listen, "--log-level", "warn", "--log-segment-mib"])
-            .args(["16", "--log-reserve-segments", "1", "--zeebe-listen", "off", "--ready-file"])
+            .args(["16", "--log-reserve-segments", "1", "--zeebe-listen", zeebe, "--ready-file"])
             .arg(&ready)
             .arg("--data-dir")
             .arg(dir.path().join("data"))
@@ -397,4 +406,59 @@ fn bench_counts_every_job() {
     let server = Server::start();
     let measured = server.json(&["bench", "--jobs", "5000"]);
     assert_eq!(measured["delivered_exactly"], true);
+}
+
+/// A chain from `start` to `end` over one element.
+fn process(id: &str, element: &str) -> String {
+    format!(
+        r#"<bpmn:definitions xmlns:bpmn="http://www.omg.org/spec/BPMN/20100524/MODEL"
+            xmlns:zeebe="http://camunda.org/schema/zeebe/1.0" id="definitions">
+          <bpmn:process id="{id}" isExecutable="true">
+            <bpmn:startEvent id="start" />{element}<bpmn:endEvent id="end" />
+            <bpmn:sequenceFlow id="to_it" sourceRef="start" targetRef="it" />
+            <bpmn:sequenceFlow id="to_end" sourceRef="it" targetRef="end" />
+          </bpmn:process>
+        </bpmn:definitions>"#
+    )
+}
+
+#[test]
+fn processes_are_deployed_started_and_cancelled() {
+    let server = Server::start_with_processes();
+    let write = |name: &str, text: &str| {
+        let path = server.dir.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let work = r#"<bpmn:serviceTask id="it"><bpmn:extensionElements>
+        <zeebe:taskDefinition type="pay" /></bpmn:extensionElements></bpmn:serviceTask>"#;
+    let script = r#"<bpmn:scriptTask id="it"><bpmn:extensionElements>
+        <zeebe:script expression="=a + 1" resultVariable="b" />
+        </bpmn:extensionElements></bpmn:scriptTask>"#;
+    let order = write("order.bpmn", &process("order", work));
+    let sum = write("sum.bpmn", &process("sum", script));
+    let deployed = server.json(&["deploy", &order, &sum]);
+    let first = &deployed["deployments"][0]["processDefinition"];
+    assert_eq!(first["processDefinitionId"], "order");
+    assert_eq!(first["processDefinitionVersion"], 1);
+
+    let result = server.json(&["instance", "start", "sum", "{\"a\": 2}", "--wait"]);
+    assert_eq!(result["variables"]["b"], 3);
+
+    let key = server.json(&["instance", "start", "order"])["processInstanceKey"].clone();
+    let key = key.as_str().unwrap();
+    assert_eq!(server.json(&["instance", "cancel", key])["cancelled"], true);
+    let again = server.ask(&["instance", "cancel", key]);
+    assert_eq!(again.status.code(), Some(4));
+    assert!(error(&again).contains("windlass instance get"), "{}", error(&again));
+
+    let unknown = server.ask(&["instance", "start", "nobody"]);
+    assert_eq!(unknown.status.code(), Some(4));
+    assert!(error(&unknown).contains("windlass deploy"), "{}", error(&unknown));
+    let strange = server.ask(&["instance", "start", "order", "[1]"]);
+    assert!(error(&strange).contains("not a JSON object"), "{}", error(&strange));
+    let broken = write("broken.bpmn", &process("broken", r#"<bpmn:serviceTask id="it" />"#));
+    let refused = server.ask(&["deploy", &broken]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(error(&refused).contains("windlass flow lint"), "{}", error(&refused));
 }

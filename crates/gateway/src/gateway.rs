@@ -33,7 +33,8 @@ pub struct Gateway {
 pub(crate) struct Shared {
     partition: Handle,
     pub(crate) limits: Limits,
-    pub(crate) metrics: Metrics,
+    /// Shared with every request under way: it is dozens of counters, each counted by reference.
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) searches: Option<Searches>,
     started: Instant,
     /// Batches of results that wait for their answer.
@@ -62,7 +63,7 @@ impl Gateway {
         let shared = Shared {
             partition,
             limits,
-            metrics: Metrics::default(),
+            metrics: Arc::default(),
             searches: history.map(Searches::new),
             started: Instant::now(),
             result_places: Arc::new(Semaphore::new(limits.result_batches_max)),
@@ -185,7 +186,7 @@ impl Shared {
     ) -> Result<(), GatewayError> {
         let verbs: Vec<Verb> = items.iter().map(Verb::of).collect();
         let refused_verbs = verbs.first().copied();
-        let metrics = self.metrics.clone();
+        let metrics = Arc::clone(&self.metrics);
         let since = Instant::now();
         let reply = Box::new(move |answers: Answers| {
             debug_assert_eq!(answers.len(), verbs.len(), "every command has one answer");

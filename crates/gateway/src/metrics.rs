@@ -15,7 +15,7 @@ use windlass_record::flow::FlowCommand;
 use crate::error::GatewayError;
 
 /// Commands that did something, refusals by code, and how long answers take.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Metrics {
     done: Family<VerbLabels, Counter>,
     /// The members of `done`, by number.

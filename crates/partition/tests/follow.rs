@@ -10,7 +10,7 @@ use windlass_log::MemoryLog;
 use windlass_partition::clock::SystemClock;
 use windlass_partition::request::{Commands, Query, QueryAnswer, Request};
 use windlass_partition::{Followed, Follower, Options, Partition, Record};
-use windlass_record::command::{Command, CreateJob, QueueName};
+use windlass_record::command::{Command, CreateJob, Due, QueueName};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -119,7 +119,7 @@ fn create(partition: &Partition) {
         group: "".into(),
         priority: 0,
         retries: 3,
-        due_ms: None,
+        due: Due::Now,
         payload: Arc::from(vec![b'x'; 1_000]),
         options: None,
     });

@@ -28,15 +28,15 @@ use super::peer::{Peer, Workplace};
 use super::server::{self, Server};
 use super::windlass::{Windlass, runtime};
 use figures::{CaseFigures, Cases};
-pub(crate) use figures::{HEAD, Measured, Outcome, aims, ratio};
-use load::{Fetching, Work};
+pub(crate) use figures::{Measured, Outcome, aims, head, ratio};
+use load::{Fetching, Place, Work};
 
 /// Its name among the systems.
 pub(crate) const BROKER: &str = "zeebe";
 /// The open loop's share of the case's own maximum.
 const OPEN_LOOP_SHARE: f64 = 0.5;
 /// The Java machine compiles while it runs.
-const BROKER_WARM_UP: Duration = Duration::from_secs(15);
+const BROKER_WARM_UP: Duration = Duration::from_secs(60);
 /// Windows of a system that does hundreds a second must be longer to mean something.
 const BROKER_WINDOW_MIN: Duration = Duration::from_secs(5);
 
@@ -98,7 +98,9 @@ pub(crate) fn ours(workplace: &Workplace, args: &Args) -> Result<Measured> {
             system: "windlass",
             runtime: &runtime,
             plan: args.plan(),
-            start: Box::new(|| start(&windlass, flags)),
+            start: Box::new(|| {
+                start(&windlass, flags).map(|(server, place)| (Some(server), place))
+            }),
             serial: 0,
         };
         for kind in &KINDS {
@@ -136,14 +138,14 @@ pub(crate) fn set_up(workplace: &Workplace) -> Result<String> {
 fn measure_broker(broker: &broker::Broker, args: &Args) -> Result<Measured> {
     let runtime = runtime()?;
     let server = broker.start(&runtime)?;
-    let address = server.address().to_string();
+    let (address, pid) = (server.address().to_string(), server.pid());
     let mut plan = args.plan();
     plan.window = plan.window.max(BROKER_WINDOW_MIN);
     let mut bench = Bench {
         system: BROKER,
         runtime: &runtime,
         plan,
-        start: Box::new(|| Ok((None, address.clone()))),
+        start: Box::new(|| Ok((None, Place { address: address.clone(), pid }))),
         serial: 0,
     };
     eprintln!("bench: {BROKER} warms up for {} s", BROKER_WARM_UP.as_secs());
@@ -167,13 +169,14 @@ fn measure_broker(broker: &broker::Broker, args: &Args) -> Result<Measured> {
 }
 
 /// Starts ourselves with the face for Zeebe; says where that is.
-fn start(windlass: &Windlass, flags: &[&str]) -> Result<(Option<Server>, String)> {
-    let zeebe = format!("127.0.0.1:{}", server::free_port()?);
-    let server = windlass.start_with_zeebe(&zeebe, flags)?;
-    Ok((Some(server), zeebe))
+fn start(windlass: &Windlass, flags: &[&str]) -> Result<(Server, Place)> {
+    let address = format!("127.0.0.1:{}", server::free_port()?);
+    let server = windlass.start_with_zeebe(&address, flags)?;
+    let pid = server.pid();
+    Ok((server, Place { address, pid }))
 }
 
-type Start<'a> = Box<dyn Fn() -> Result<(Option<Server>, String)> + 'a>;
+type Start<'a> = Box<dyn Fn() -> Result<(Option<Server>, Place)> + 'a>;
 
 /// The runs of one system.
 struct Bench<'a> {
@@ -217,14 +220,14 @@ impl Bench<'_> {
 
     fn run(&mut self, kind: &Kind, fetching: Fetching, shape: Shape) -> Result<load::Found> {
         self.serial += 1;
-        let (server, address) = (self.start)()?;
+        let (server, place) = (self.start)()?;
         let work = Work {
             name: format!("bench-{}", self.serial),
             tasks: kind.tasks,
             takes: kind.takes,
             fetching,
         };
-        let found = load::run(self.runtime, &address, work, shape)?;
+        let found = load::run(self.runtime, &place, work, shape)?;
         drop(server);
         let words = load::words(shape.load);
         let latency = found.figures.pickup_ms.map_or_else(String::new, |latency| {
@@ -232,13 +235,15 @@ impl Bench<'_> {
         });
         eprintln!(
             "bench: {} {} {fetching:?} ({words}): {:.0} instances/s{latency}, {} instances, {} \
-             confirmed, {} refused for load, {}",
+             confirmed, {} refused for load, CPU {:.0} + {:.0} us, {}",
             self.system,
             kind.name,
             found.figures.rate_per_s,
             found.figures.jobs,
             found.confirmed,
             found.refused,
+            found.server_cpu_us,
+            found.load_cpu_us,
             found.figures.inexact.as_deref().unwrap_or("exact"),
         );
         Ok(found)

@@ -139,7 +139,7 @@ impl Report {
     fn instances_table(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if self.instances.is_some() || self.broker.is_some() {
-            lines.extend([String::new(), instances::HEAD.to_owned()]);
+            lines.extend([String::new(), instances::head()]);
         }
         match &self.instances {
             Some(Ok(measured)) => lines.extend(measured.lines(super::OURS)),

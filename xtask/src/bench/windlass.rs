@@ -236,5 +236,17 @@ pub(super) fn rss_bytes(server: &Server) -> Result<u64> {
         .ok_or_else(|| Failure::new(format!("no VmRSS in {path}")))
 }
 
+/// Processor time that a process has used, in microseconds. The kernel counts in hundredths of a
+/// second.
+pub(super) fn cpu_us(pid: u32) -> Result<f64> {
+    let path = format!("/proc/{pid}/stat");
+    let stat = std::fs::read_to_string(&path).context(format!("read {path}"))?;
+    // The name, in parentheses, may hold anything; behind it come the state and numbers.
+    let numbers = stat.rsplit_once(')').map(|(_, numbers)| numbers).unwrap_or_default();
+    let ticks = numbers.split_whitespace().skip(11).take(2).map(str::parse::<f64>);
+    let ticks: std::result::Result<Vec<f64>, _> = ticks.collect();
+    Ok(ticks.context(format!("read {path}"))?.iter().sum::<f64>() * 1e4)
+}
+
 /// How long a wait in a measurement may take before it has failed.
 pub(super) const WAIT_MAX: Duration = Duration::from_secs(120);

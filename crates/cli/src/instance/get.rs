@@ -23,7 +23,8 @@ pub(crate) async fn run(online: &Online, args: &GetArgs) -> Result<(), Failure> 
     let of_it = json!({ "processInstanceKey": key });
     let own = json!({ "processInstanceKey": key, "scopeKey": key });
     let by_name = json!([{ "field": "name", "order": "ASC" }]);
-    let variables = rest.search("variables", &own, &by_name, SHOWN_MAX).await?;
+    let variables =
+        rest.search("variables?truncateValues=false", &own, &by_name, SHOWN_MAX).await?;
     let incidents = rest.search("incidents", &of_it, &json!([]), SHOWN_MAX).await?;
     let variables = values(&variables);
     let value = json!({ "instance": instance, "variables": variables, "incidents": incidents });
@@ -59,7 +60,7 @@ pub(super) fn state(instance: &Value) -> String {
     if has_incident { format!("{state}, with incidents") } else { state }
 }
 
-/// Values travel as JSON in a text, cut when they are long.
+/// Values travel as JSON in a text.
 fn values(variables: &[Value]) -> Map<String, Value> {
     let value = |variable: &Value| {
         let given = text(variable, "value");

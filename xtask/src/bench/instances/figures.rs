@@ -37,6 +37,8 @@ pub(crate) struct CaseFigures {
     pub(crate) p50_ms: Sample,
     pub(crate) p99_ms: Sample,
     pub(super) latency_at_per_s: f64,
+    server_cpu_us: Sample,
+    load_cpu_us: Sample,
     instances: u64,
     confirmed: u64,
     refused: u64,
@@ -51,6 +53,8 @@ impl CaseFigures {
             p50_ms: Sample::default(),
             p99_ms: Sample::default(),
             latency_at_per_s: 0.0,
+            server_cpu_us: Sample::default(),
+            load_cpu_us: Sample::default(),
             instances: 0,
             confirmed: 0,
             refused: 0,
@@ -60,6 +64,8 @@ impl CaseFigures {
 
     pub(super) fn add_closed(&mut self, found: &Found) {
         self.per_s.add(found.figures.rate_per_s);
+        self.server_cpu_us.add(found.server_cpu_us);
+        self.load_cpu_us.add(found.load_cpu_us);
         self.count(found);
     }
 
@@ -84,6 +90,10 @@ impl CaseFigures {
             "instance_latency_ms": self.latency_json(),
             "latency_at_per_s": rounded(self.latency_at_per_s, 0),
             "open_instances": self.in_flight,
+            "cpu_us_per_instance": {
+                "server": rounded(self.server_cpu_us.median(), 1),
+                "load_generator": rounded(self.load_cpu_us.median(), 1),
+            },
             "spread": {
                 "process_instances_per_s": self.per_s.spread(0),
                 "p50": self.p50_ms.spread(2),
@@ -171,12 +181,14 @@ impl Measured {
             lines.push(match figures {
                 Err(why) => format!("{case} failed: {why}"),
                 Ok(figures) => format!(
-                    "{case} {:>9} {:>6} {:>9.2} {:>9.2} {:>8} {:>10} {:>6}",
+                    "{case} {:>9} {:>6} {:>9.2} {:>9.2} {:>8} {:>7.0} {:>7.0} {:>10} {:>6}",
                     thousands(figures.per_s.median()),
                     figures.in_flight,
                     figures.p50_ms.median(),
                     figures.p99_ms.median(),
                     thousands(figures.latency_at_per_s),
+                    figures.server_cpu_us.median(),
+                    figures.load_cpu_us.median(),
                     figures.instances,
                     if figures.inexact.is_empty() { "yes" } else { "NO" },
                 ),
@@ -199,9 +211,25 @@ impl Measured {
     }
 }
 
-/// Above the lines of all systems.
-pub(crate) const HEAD: &str = "instances of  shape       worker  history      instances/s   open  \
-     p50 ms    p99 ms     at/s  instances  exact";
+/// Above the lines of all systems; CPU is microseconds per instance.
+pub(crate) fn head() -> String {
+    format!(
+        "{:<9} {:<15} {:<7} {:<12} {:>9} {:>6} {:>9} {:>9} {:>8} {:>7} {:>7} {:>10} {:>6}",
+        "system",
+        "instances of",
+        "worker",
+        "",
+        "per s",
+        "open",
+        "p50 ms",
+        "p99 ms",
+        "at/s",
+        "CPU us",
+        "of load",
+        "instances",
+        "exact"
+    )
+}
 
 impl Outcome {
     /// What stands under the system's name.

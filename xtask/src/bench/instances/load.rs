@@ -22,6 +22,7 @@ use super::protocol as p;
 use super::protocol::gateway_client::GatewayClient;
 use crate::bench::failure::{Context, Failure, Result};
 use crate::bench::measure::{Figures, Load, Run, Shape};
+use crate::bench::windlass::cpu_us;
 
 pub(super) type Client = GatewayClient<Channel>;
 
@@ -31,6 +32,11 @@ const WORKERS: usize = 4;
 /// Jobs that a poll asks for, and how long it waits.
 const POLL_JOBS_MAX: i32 = 64;
 const POLL_WAIT_MS: i64 = 5_000;
+/// A worker that streams also asks now and then for what was there before its stream, as the real
+/// clients do: the real broker pushes only what comes later.
+const BACKLOG_EVERY: Duration = Duration::from_millis(500);
+/// Streams are given this long to be known before the first start.
+const SETTLE: Duration = Duration::from_millis(300);
 /// The lease of a job: no run is that long.
 const JOB_TIMEOUT_MS: i64 = 300_000;
 /// One instance in so many is started with a result.
@@ -73,6 +79,17 @@ pub(super) struct Found {
     pub(super) refused: u64,
     /// Instances whose end the system itself confirmed.
     pub(super) confirmed: u64,
+    /// Processor time of an instance, in the server and in the load generator: what is left to
+    /// compare on a machine that others use.
+    pub(super) server_cpu_us: f64,
+    pub(super) load_cpu_us: f64,
+}
+
+/// Where a server is.
+pub(super) struct Place {
+    /// Its gRPC address.
+    pub(super) address: String,
+    pub(super) pid: u32,
 }
 
 struct Shared {
@@ -88,7 +105,8 @@ struct Shared {
 }
 
 /// Runs one shape; the process is deployed first.
-pub(super) fn run(runtime: &Runtime, address: &str, work: Work, shape: Shape) -> Result<Found> {
+pub(super) fn run(runtime: &Runtime, place: &Place, work: Work, shape: Shape) -> Result<Found> {
+    let address = place.address.as_str();
     let shared = runtime.block_on(async {
         let mut clients = Vec::new();
         for _ in 0..CONNECTIONS {
@@ -108,15 +126,21 @@ pub(super) fn run(runtime: &Runtime, address: &str, work: Work, shape: Shape) ->
         })
     })?;
     let shared = Arc::new(shared);
-    let mut tasks = vec![guarded(runtime, &shared, dispatch(Arc::clone(&shared)))];
+    let mut tasks = Vec::new();
     for number in 0..WORKERS {
         let worker = worker(Arc::clone(&shared), address.to_owned(), number);
         tasks.push(guarded(runtime, &shared, worker));
     }
+    if shared.work.fetching == Fetching::Stream {
+        tasks.push(guarded(runtime, &shared, backlog(Arc::clone(&shared))));
+    }
+    let before = (cpu_us(place.pid)?, cpu_us(std::process::id())?);
+    tasks.push(guarded(runtime, &shared, dispatch(Arc::clone(&shared))));
     let window = shared.run.drive();
     for task in tasks {
         task.abort();
     }
+    let after = (cpu_us(place.pid)?, cpu_us(std::process::id())?);
     let mut figures = shared.run.figures(window?, None)?;
     let left = runtime.block_on(ask(&shared))?;
     if left > 0 {
@@ -124,7 +148,14 @@ pub(super) fn run(runtime: &Runtime, address: &str, work: Work, shape: Shape) ->
         figures.inexact.get_or_insert(words);
     }
     let confirmed = shared.confirmed.load(Ordering::SeqCst);
-    Ok(Found { figures, refused: shared.refused.load(Ordering::SeqCst), confirmed })
+    let instances = figures.jobs.max(1) as f64;
+    Ok(Found {
+        figures,
+        refused: shared.refused.load(Ordering::SeqCst),
+        confirmed,
+        server_cpu_us: (after.0 - before.0) / instances,
+        load_cpu_us: (after.1 - before.1) / instances,
+    })
 }
 
 /// A connection of its own.
@@ -177,6 +208,7 @@ fn guarded(
 
 /// Starts instances as the shape says: a task each, so that none waits for another's answer.
 async fn dispatch(shared: Arc<Shared>) -> Result<()> {
+    tokio::time::sleep(SETTLE).await;
     while let Some(numbers) = shared.run.take_async(1, STARTS_MAX).await {
         for number in numbers {
             let shared = Arc::clone(&shared);
@@ -248,28 +280,45 @@ async fn worker(shared: Arc<Shared>, address: String, number: usize) -> Result<(
                     take(&shared, job);
                 }
             }
-            Fetching::Poll => {
-                let request = p::ActivateJobsRequest {
-                    r#type: shared.work.name.clone(),
-                    worker: name.clone(),
-                    timeout: JOB_TIMEOUT_MS,
-                    max_jobs_to_activate: POLL_JOBS_MAX,
-                    fetch_variable: vec!["n".to_owned()],
-                    request_timeout: POLL_WAIT_MS,
-                    ..p::ActivateJobsRequest::default()
-                };
-                let answer = client.activate_jobs(request).await;
-                let Some(mut stream) = shared.unless_refused(answer).await.context("poll")? else {
-                    continue;
-                };
-                while let Some(message) = stream.message().await.context("read polled jobs")? {
-                    for job in message.jobs {
-                        take(&shared, job);
-                    }
-                }
-            }
+            Fetching::Poll => poll(&shared, &mut client, &name, POLL_WAIT_MS).await?,
         }
     }
+}
+
+async fn backlog(shared: Arc<Shared>) -> Result<()> {
+    let mut client = shared.client(0);
+    loop {
+        tokio::time::sleep(BACKLOG_EVERY).await;
+        // Negative: it is not to wait.
+        poll(&shared, &mut client, "bench-backlog", -1).await?;
+    }
+}
+
+async fn poll(
+    shared: &Arc<Shared>,
+    client: &mut Client,
+    worker: &str,
+    request_timeout: i64,
+) -> Result<()> {
+    let request = p::ActivateJobsRequest {
+        r#type: shared.work.name.clone(),
+        worker: worker.to_owned(),
+        timeout: JOB_TIMEOUT_MS,
+        max_jobs_to_activate: POLL_JOBS_MAX,
+        fetch_variable: vec!["n".to_owned()],
+        request_timeout,
+        ..p::ActivateJobsRequest::default()
+    };
+    let answer = client.activate_jobs(request).await;
+    let Some(mut stream) = shared.unless_refused(answer).await.context("poll")? else {
+        return Ok(());
+    };
+    while let Some(message) = stream.message().await.context("read polled jobs")? {
+        for job in message.jobs {
+            take(shared, job);
+        }
+    }
+    Ok(())
 }
 
 /// Jobs are worked on at the same time, as a real worker does.

@@ -29,6 +29,7 @@ struct Side {
     per_s: Sample,
     p50_ms: Sample,
     p99_ms: Sample,
+    server_cpu_us: Sample,
     rss_bytes: u64,
 }
 
@@ -49,6 +50,7 @@ pub(super) fn measure(
         "waiting": WAITING,
         "rate_ratio": ratio(&beside.per_s, &alone.per_s),
         "p50_ratio": ratio(&beside.p50_ms, &alone.p50_ms),
+        "server_cpu_ratio": ratio(&beside.server_cpu_us, &alone.server_cpu_us),
         "p99_ratio": ratio(&beside.p99_ms, &alone.p99_ms),
         "per_s": [rounded(alone.per_s.median(), 0), rounded(beside.per_s.median(), 0)],
         "p99_ms": [rounded(alone.p99_ms.median(), 2), rounded(beside.p99_ms.median(), 2)],
@@ -72,9 +74,8 @@ fn pair(
         Load::Closed { in_flight: headline.in_flight },
         Load::Open { per_s: headline.latency_at_per_s },
     ] {
-        let (server, address) = start(windlass, &[])?;
-        let server = server.ok_or_else(|| Failure::new("no server was started"))?;
-        runtime.block_on(fill(&address, waiting))?;
+        let (server, place) = start(windlass, &[])?;
+        runtime.block_on(fill(&place.address, waiting))?;
         std::thread::sleep(REST);
         side.rss_bytes = rss_bytes(&server)?;
         let work = Work {
@@ -84,13 +85,16 @@ fn pair(
             fetching: Fetching::Stream,
         };
         let shape = Shape { load, warmup: plan.warmup, window: plan.window };
-        let found = load::run(runtime, &address, work, shape)?;
+        let found = load::run(runtime, &place, work, shape)?;
         let words = load::words(load);
         let rate = found.figures.rate_per_s;
-        eprintln!("bench: windlass beside {waiting} waiting ({words}): {rate:.0} instances/s");
+        let p99 =
+            found.figures.pickup_ms.map_or_else(String::new, |l| format!(", p99 {:.2} ms", l.p99));
+        eprintln!("bench: windlass beside {waiting} waiting ({words}): {rate:.0} instances/s{p99}");
         if let Some(inexact) = found.figures.inexact {
             return Err(Failure::new(format!("beside {waiting} waiting: {inexact}")));
         }
+        side.server_cpu_us.add(found.server_cpu_us);
         match found.figures.pickup_ms {
             Some(latency) => {
                 side.p50_ms.add(latency.p50);
