@@ -37,7 +37,14 @@ pub(super) const TENANT: &str = "<default>";
 /// A file of the black-box suite.
 macro_rules! process {
     ($name:literal) => {
-        ($name, include_str!(concat!("../../../../../tests/zeebe/processes/", $name)))
+        (
+            $name,
+            include_str!(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/../../tests/zeebe/processes/",
+                $name
+            )),
+        )
     };
 }
 use process;
