@@ -49,7 +49,7 @@ pub(crate) fn activate(
     Ok(activation)
 }
 
-fn wait_ms(request_timeout: i64) -> u64 {
+pub(crate) fn wait_ms(request_timeout: i64) -> u64 {
     match request_timeout {
         0 => WAIT_MS_DEFAULT,
         given => u64::try_from(given).unwrap_or(0),

@@ -21,7 +21,7 @@
 //! Shared by them: `handing` is a job as this wire says it; `flow` asks about flows and says why it
 //! was refused; `document` checks and filters JSON; `label` checks tags and business ids; `lease` is
 //! the lease token; `tenant` whose jobs; `refusal` what is said when something about jobs is refused.
-//! `health` is `grpc.health.v1.Health`.
+//! `health` is `grpc.health.v1.Health`. [`rest`] is Camunda's REST API, over the same functions.
 //!
 //! Absent on purpose: Camunda's own protocol file (ours is written from field numbers), and
 //! multi-tenancy: there is one tenant, `<default>`, as in a broker where it is switched off.
@@ -42,6 +42,7 @@ mod push;
 pub mod queue;
 mod refusal;
 mod resource;
+pub mod rest;
 mod service;
 mod tenant;
 mod topology;

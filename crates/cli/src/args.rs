@@ -12,7 +12,7 @@ Exit codes:
   1  refused, or failed
   2  the command line is wrong
   3  the server cannot be reached
-  4  no such job, incident or document
+  4  no such job, instance, incident or document
   5  damaged data was found";
 
 /// A durable job engine in one binary.
@@ -67,7 +67,15 @@ pub(crate) enum Command {
     /// Bound how many jobs of a key run, and how often
     #[command(subcommand)]
     Limit(crate::limit::LimitCommand),
-    /// Jobs that wait for a person
+    /// Deploy processes, decisions and forms
+    Deploy(crate::deploy::DeployArgs),
+    /// Start, look at and steer process instances
+    #[command(subcommand)]
+    Instance(crate::instance::InstanceCommand),
+    /// Check process and decision files without a server
+    #[command(subcommand)]
+    Flow(crate::flow::FlowCommand),
+    /// Jobs and processes that wait for a person
     #[command(subcommand)]
     Incident(crate::incident::IncidentCommand),
     /// Small durable values with versions

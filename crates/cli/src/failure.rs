@@ -17,6 +17,9 @@ pub(crate) enum Exit {
     Damaged = 5,
 }
 
+/// See [`Failure::unknown_call`].
+const UNKNOWN_CALL: &str = "unknown-call";
+
 /// A command did not work.
 #[derive(Debug)]
 pub(crate) struct Failure {
@@ -34,6 +37,24 @@ impl Failure {
 
     pub(crate) fn damaged(message: impl Into<String>) -> Self {
         Self { exit: Exit::Damaged, ..Self::new(message) }
+    }
+
+    pub(crate) fn not_found(message: impl Into<String>) -> Self {
+        Self { exit: Exit::NotFound, ..Self::new(message) }
+    }
+
+    pub(crate) fn unreachable(error: &dyn std::error::Error) -> Self {
+        Self { exit: Exit::Unreachable, ..Self::caused(error) }
+    }
+
+    /// The server is of a version that does not know what it was asked.
+    pub(crate) fn unknown_call(message: impl Into<String>) -> Self {
+        let failure = Self { code: UNKNOWN_CALL.to_owned(), ..Self::new(message) };
+        failure.hint("the server does not know this call: compare `windlass status`")
+    }
+
+    pub(crate) fn is_unknown_call(&self) -> bool {
+        self.code == UNKNOWN_CALL
     }
 
     /// `what` completes "failed to …".
@@ -60,6 +81,14 @@ impl Failure {
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint.get_or_insert(hint.into());
         self
+    }
+
+    /// Says what to do next if the server was reached and said no.
+    pub(crate) fn hint_if_refused(self, hint: impl Into<String>) -> Self {
+        match self.exit {
+            Exit::Failed | Exit::NotFound => self.hint(hint),
+            Exit::OutputClosed | Exit::Unreachable | Exit::Damaged => self,
+        }
     }
 
     /// Names the server that was asked.

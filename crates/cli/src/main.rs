@@ -1,21 +1,25 @@
 //! `windlass`: the command line. A table of contents; each command has a file of its own.
 //!
 //! [`args`] says which commands there are. [`failure`] is how a command says that it did not work,
-//! and with which exit code; [`output`] and [`show`] are what people and programs get to see,
+//! and with which exit code; [`rest`] is the way to the API for processes; [`output`] and [`show`] are what people and programs get to see,
 //! [`units`] durations and numbers in words.
 
 mod args;
 mod backup;
 mod bench;
+mod deploy;
 mod document;
 mod failure;
+mod flow;
 mod incident;
+mod instance;
 mod job;
 mod limit;
 mod log;
 mod offline;
 mod output;
 mod queue;
+mod rest;
 mod restore;
 mod serve;
 mod show;
@@ -46,6 +50,13 @@ fn main() -> ExitCode {
         }
         Command::Backup(args) => backup::run_offline(&args, json),
         Command::Restore(args) => restore::run(&args, json),
+        Command::Flow(command) => flow::run(command, json),
+        Command::Deploy(args) => {
+            on_runtime(globals, async |online| deploy::run(online, &args).await)
+        }
+        Command::Instance(command) => {
+            on_runtime(globals, async |online| instance::run(online, command).await)
+        }
         Command::Worker(args) => {
             on_runtime(globals, async |online| worker::run(online, args).await)
         }

@@ -5,16 +5,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
+use windlass_history::History;
 use windlass_partition::request::{
     Answer, Commands, HandedJob, InstanceRun, Refused, Request, RunInstance, Unsent, WaiterId,
 };
-use windlass_partition::{DURABILITY, Handle};
+use windlass_partition::{Durability, Handle};
 use windlass_record::bound::Bound;
 use windlass_record::command::Command;
 use windlass_record::flow::CreateInstance;
 use windlass_record::rejection::Rejection;
 
 use crate::error::GatewayError;
+use crate::history::Searches;
 use crate::limits::Limits;
 use crate::metrics::{Metrics, Verb};
 use crate::stream::EndStream;
@@ -32,6 +34,7 @@ pub(crate) struct Shared {
     partition: Handle,
     pub(crate) limits: Limits,
     pub(crate) metrics: Metrics,
+    pub(crate) searches: Option<Searches>,
     started: Instant,
     /// Batches of results that wait for their answer.
     result_places: Arc<Semaphore>,
@@ -51,10 +54,16 @@ struct Streams {
 impl Gateway {
     /// A gateway in front of one partition.
     pub fn new(partition: Handle, limits: Limits) -> Gateway {
+        Gateway::with_history(partition, limits, None)
+    }
+
+    /// The same, with the read model of that partition.
+    pub fn with_history(partition: Handle, limits: Limits, history: Option<History>) -> Gateway {
         let shared = Shared {
             partition,
             limits,
             metrics: Metrics::default(),
+            searches: history.map(Searches::new),
             started: Instant::now(),
             result_places: Arc::new(Semaphore::new(limits.result_batches_max)),
             last_waiter: AtomicU64::new(0),
@@ -124,9 +133,9 @@ impl Gateway {
         &self.shared.limits
     }
 
-    /// What an acknowledgement means, in words.
-    pub fn durability(&self) -> &'static str {
-        DURABILITY
+    /// What an acknowledgement means; as text it is in words.
+    pub fn durability(&self) -> Durability {
+        self.shared.partition.durability()
     }
 
     /// How long this process has been at it.

@@ -13,9 +13,9 @@
 //! * [`Gateway::open_stream`] waits until closed: a [`StreamControl`] for what the worker says, a
 //!   [`Deliveries`] for what it gets. Jobs that were not taken from the latter go back when it is
 //!   dropped.
-//! * [`read`] asks questions.
+//! * [`read`] asks questions of the partition, [`history`](mod@history) searches the read model.
 //!
-//! Reading order: [`gateway`], [`poll`], [`stream`], [`read`], [`limits`], [`error`], [`metrics`].
+//! Reading order: [`gateway`], [`poll`], [`stream`], [`read`], [`history`](mod@history), [`limits`], [`error`], [`metrics`].
 //!
 //! Absent on purpose: rules of the domain, names and codes of any wire, authentication (it comes
 //! with its own issue), and more than one partition: what routes by key or queue will stand in
@@ -23,6 +23,7 @@
 
 pub mod error;
 pub mod gateway;
+pub mod history;
 pub mod limits;
 pub mod metrics;
 pub mod poll;
@@ -31,10 +32,13 @@ pub mod stream;
 
 pub use error::GatewayError;
 pub use gateway::Gateway;
+pub use history::{SearchError, Searches};
 pub use limits::Limits;
 pub use metrics::Metrics;
 pub use poll::PollRequest;
 pub use stream::{Deliveries, Delivery, Stop, StreamControl};
+/// The vocabulary of searches, for whoever may use the gateway and not the crate itself.
+pub use windlass_history as read_model;
 pub use windlass_partition::request;
 /// The vocabulary of commands, for whoever may use the gateway and not the crate itself.
 pub use windlass_record as record;

@@ -8,7 +8,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use windlass_checkpoint::{Checkpoint, Entry, Error, Stamp};
 use windlass_engine::ImageSink;
 use windlass_engine::state::image::IMAGE_VERSION;
-use windlass_log::{Log, Position};
+use windlass_log::{LogError, Position};
 use windlass_record::id::Payload;
 
 use crate::payload::PayloadStore;
@@ -187,6 +187,8 @@ pub struct Written {
     pub number: u32,
     /// The newest record that it holds.
     pub lsn: u64,
+    /// When its images were frozen.
+    pub time_ms: u64,
 }
 
 /// The writer thread: writes checkpoints one after the other and trims the log behind them. A
@@ -196,7 +198,7 @@ pub(crate) fn write_checkpoints(
     orders: &Receiver<Order>,
     written: &Sender<windlass_checkpoint::Result<Written>>,
     checkpoint: &dyn Checkpoint,
-    log: &dyn Log,
+    trim: impl Fn(u64) -> Result<(), LogError>,
 ) {
     const RETRY_AFTER: Duration = Duration::from_millis(500);
     while let Ok(mut order) = orders.recv() {
@@ -216,10 +218,11 @@ pub(crate) fn write_checkpoints(
                 return;
             }
         }
-        if let Err(error) = log.trim(order.images.lsn) {
+        if let Err(error) = trim(order.images.lsn) {
             tracing::warn!(error = &error as &dyn std::error::Error, "failed to trim the log");
         }
-        let done = Written { number: order.images.number, lsn: order.images.lsn };
+        let Images { number, lsn, time_ms, .. } = order.images;
+        let done = Written { number, lsn, time_ms };
         if written.send(Ok(done)).is_err() {
             return;
         }

@@ -198,6 +198,11 @@ impl Core {
         }
     }
 
+    /// The life of the log.
+    pub(crate) fn life(&self) -> u64 {
+        self.tail.life.raw()
+    }
+
     /// Who appends.
     pub fn epoch(&self) -> u32 {
         self.tail.epoch
@@ -276,6 +281,175 @@ impl Core {
         let context = self.context();
         let mut fired = 0;
         while fired < TIMERS_PER_ROUND_MAX {
+            let mut did = 0;
+            self.record(|engine, _, sink| did = engine.fire(context, 1, sink));
+            if did == 0 {
+                break;
+            }
+            fired += did;
+        }
+        let more_steps = self.go_on_with_flows();
+        for (reply, run) in self.awaited.expired(self.now_ms) {
+            self.deliver(Action::Run(reply, Ok(run)));
+        }
+        while let Some(id) = self.waiters.ended(self.now_ms) {
+            if let Some(waiter) = self.waiters.remove(id)
+                && let Kind::Poll { reply, .. } = waiter.kind
+            {
+                self.deliver(Action::Poll(reply, Ok(Vec::new())));
+            }
+        }
+        self.serve();
+        self.payloads.evict(self.options.payload_bytes_max, EVICTION_LOOKS_MAX);
+        fired >= TIMERS_PER_ROUND_MAX || more_steps
+    }
+
+    /// When there is something to do even if nothing comes in.
+    pub fn next_due_ms(&self) -> Option<u64> {
+        let timer_ms = self.engine.next_due_ms();
+        let poll_ms = self.waiters.next_end_ms();
+        [timer_ms, poll_ms, self.awaited.next_end_ms()].into_iter().flatten().min()
+    }
+
+    /// What may leave before the round is durable, where that is allowed.
+    pub(crate) fn take_deliveries(&mut self) -> Vec<Delivery> {
+        std::mem::take(&mut self.deliveries)
+    }
+
+    /// Closes the round.
+    pub fn take(&mut self, recycled: Option<Batch>) -> Round {
+        let deliveries = std::mem::take(&mut self.deliveries);
+        if self.batch_ms.take().is_none() {
+            return Round { batch: None, deliveries };
+        }
+        let fresh = recycled.map_or_else(BatchBuilder::new, BatchBuilder::recycle);
+        let batch = std::mem::replace(&mut self.builder, fresh).finish();
+        self.tail = batch.tail_after();
+        Round { batch: Some(batch), deliveries }
+    }
+
+    /// The partition stops: everybody who waits hears it.
+    pub fn abandon(&mut self) -> Vec<Delivery> {
+        for waiter in self.waiters.drain() {
+            match waiter.kind {
+                Kind::Poll { reply, .. } => {
+                    self.deliver(Action::Poll(reply, Err(Refused::Stopped)));
+                }
+                Kind::Stream { sink, .. } => sink.end(),
+            }
+        }
+        for reply in self.awaited.drain() {
+            self.deliver(Action::Run(reply, Err(Refused::Stopped)));
+        }
+        std::mem::take(&mut self.deliveries)
+    }
+
+    // ── commands ────────────────────────────────────────────────────────────────────────────
+
+    fn commands(&mut self, commands: Commands) {
+        let results = commands.items.iter().map(|command| self.command(command)).collect();
+        self.deliver(Action::Commands(commands.reply, results));
+    }
+
+    fn command(&mut self, command: &Command) -> Result<Answer, Refused> {
+        if let (Some(rejection), true) = (&self.refusing, adds_work(command)) {
+            return Err(rejection.clone().into());
+        }
+        Ok(match self.decide(command)? {
+            Decided::Done | Decided::Queue(_) | Decided::Activated(_) => Answer::Done,
+            Decided::Created { key, existing } => Answer::Created { key, existing },
+            Decided::Held { deadline_ms, cancel_asked } => {
+                Answer::Held { deadline_ms, cancel_asked }
+            }
+            Decided::CancelPending => Answer::CancelPending,
+            Decided::Versions(versions) => Answer::Versions(versions),
+            Decided::Flow(answer) => Answer::Flow(answer),
+        })
+    }
+
+    fn decide(&mut self, command: &Command) -> Result<Decided, Rejection> {
+        let mut decided = Ok(Decided::Done);
+        self.record(|engine, context, sink| decided = engine.decide(command, context, sink));
+        decided
+    }
+
+    /// Runs something that may emit; what it emits becomes one frame.
+    fn record(&mut self, emit: impl FnOnce(&mut Engine, Context, &mut Recorder<'_>)) {
+        let context = self.context();
+        if self.batch_ms.is_none() {
+            self.builder.start(&self.tail, self.now_ms);
+        }
+        let since_ms = self.now_ms - self.batch_ms.unwrap_or(self.now_ms);
+        let (engine, payloads) = (&mut self.engine, &mut self.payloads);
+        let recorded = self.builder.try_frame(|buffer| {
+            buffer.push(codec::VERSION);
+            Encoder::new(buffer).u64(since_ms);
+            let mut recorder = Recorder { payloads, buffer, events: 0 };
+            emit(engine, context, &mut recorder);
+            if recorder.events == 0 { Err(()) } else { Ok(()) }
+        });
+        if recorded.is_ok() {
+            self.batch_ms = self.batch_ms.or(Some(self.now_ms));
+            self.absorb();
+        }
+    }
+
+    fn context(&self) -> Context {
+        // The seed only spreads retries; engine time and epoch make it differ from batch to batch.
+        let seed = self.now_ms.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from(self.tail.epoch);
+        Context { now_ms: self.now_ms, seed }
+    }
+
+    /// Carries out what the applied events ask of the shell.
+    fn absorb(&mut self) {
+        if let Some(images) = &mut self.images {
+            self.engine.write_early_images(&mut images.sink(&mut self.payloads));
+        }
+        self.engine.take_served(&mut self.served);
+        let effects = self.engine.effects();
+        for payload in effects.freed.drain(..) {
+            self.payloads.free(payload);
+        }
+        let alerts = std::mem::take(&mut effects.alerts);
+        let cancels = std::mem::take(&mut effects.cancels);
+        let lost = std::mem::take(&mut effects.lost);
+        let mut ended = std::mem::take(&mut effects.ended);
+        for ended in ended.drain(..) {
+            let total_max = self.options.finished_max;
+            self.finished.push(self.engine.state(), ended, total_max, &mut self.freed);
+        }
+        self.engine.effects().ended = ended;
+        for payload in self.freed.drain(..) {
+            self.payloads.free(payload);
+        }
+        for ended in self.engine.take_ended_instances() {
+            if let Some((reply, run)) = self.awaited.end(ended) {
+                self.deliver(Action::Run(reply, Ok(run)));
+            }
+        }
+        for (key, deadline) in alerts {
+            tracing::warn!(job = key.raw(), ?deadline, "a deadline passed");
+        }
+        for (token, worker) in lost {
+            let sinks = self.waiters.streams_of(&worker);
+            self.deliver(Action::Stop(sinks, token));
+        }
+        for key in cancels {
+            let state = self.engine.state();
+            let Some(slot) = state.find(key) else { continue };
+            let token = Token { key, activation: state.job(slot).activation };
+            let sinks = state.worker_name(slot).map(|worker| self.waiters.streams_of(worker));
+            self.deliver(Action::Stop(sinks.unwrap_or_default(), token));
+        }
+    }
+
+    // ── flows ───────────────────────────────────────────────────────────────────────────────
+
+    /// Works on what flows have left to do; some steps to a frame, so that no frame is long. True
+    /// if there is more.
+    fn go_on_with_flows(&mut self) -> bool {
+        let mut steps = 0;
+        while steps < STEPS_PER_ROUND_MAX {
             let mut did = 0;
             self.record(|engine, context, sink| {
                 did = engine.go_on(context, STEPS_PER_FRAME_MAX, sink);
@@ -396,8 +570,7 @@ impl Core {
     fn serve(&mut self) {
         self.waiters.meet_new_queues(self.engine.state());
         while let Some(queue) = self.served.pop() {
-            while self.engine.state().eligible_jobs(queue) > 0 {
-                let Some((id, in_line)) = self.waiters.first(queue) else { break };
+            while let Some((id, in_line)) = self.waiters.first(self.engine.state(), queue) {
                 if !self.serve_one(queue, id, in_line) {
                     break;
                 }
@@ -408,7 +581,7 @@ impl Core {
     /// Hands jobs to one who waits on a queue. False if there were none after all.
     fn serve_one(&mut self, queue: QueueId, id: WaiterId, in_line: usize) -> bool {
         let Some(waiter) = self.waiters.get(id) else { return false };
-        let eligible = self.engine.state().eligible_jobs(queue);
+        let eligible = self.engine.state().eligible_jobs(queue, waiter.wanted.with_token);
         let share = eligible.div_ceil(u32::try_from(in_line.max(1)).unwrap_or(u32::MAX));
         let is_stream = matches!(waiter.kind, Kind::Stream { .. });
         let turn_max = if is_stream { share.clamp(1, JOBS_PER_TURN_MAX) } else { u32::MAX };

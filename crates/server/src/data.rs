@@ -3,6 +3,7 @@
 //! ```text
 //! log/          the log, see `windlass_log::file`
 //! checkpoint/   the checkpoint, see `windlass_checkpoint::local`
+//! history.db    the read model, see `windlass_history`; may be deleted while the server is down
 //! ```
 //!
 //! The lock is the log's: one process has the directory at a time.
@@ -25,6 +26,11 @@ pub fn log_dir(data_dir: &Path) -> PathBuf {
 /// Where the checkpoint lies.
 pub fn checkpoint_dir(data_dir: &Path) -> PathBuf {
     data_dir.join("checkpoint")
+}
+
+/// The file of the read model. Backups do not hold it: it is only what the log said.
+pub fn history_path(data_dir: &Path) -> PathBuf {
+    data_dir.join("history.db")
 }
 
 /// What the directory holds, opened.

@@ -6,6 +6,7 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
@@ -16,10 +17,13 @@ use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 use windlass_gateway::Gateway;
 use windlass_gateway::record::command::Command;
-use windlass_partition::{DURABILITY, Partition, Recovery, StopReason};
+use windlass_history::History;
+use windlass_partition::clock::SystemClock;
+use windlass_partition::{Durability, Follower, Partition, Recovery, StopReason};
 
 use crate::data::{self, Data};
 use crate::error::ServeError;
+use crate::history::{self, Feed};
 use crate::listen::{self, Port};
 use crate::settings::Config;
 use crate::watch as pages;
@@ -80,13 +84,13 @@ pub async fn start(config: Config) -> Result<ServerHandle, ServeError> {
     config.check()?;
     let began = Instant::now();
     let opening = config.clone();
-    let partition = spawn_blocking(move || open_partition(&opening))
+    let (partition, history) = spawn_blocking(move || open_partition(&opening))
         .await
         .map_err(|_| ServeError::Vanished)??;
     let recovery = partition.recovery();
     let took_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
 
-    let gateway = Gateway::new(partition.handle(), config.limits());
+    let gateway = Gateway::with_history(partition.handle(), config.limits(), history);
     seed(&gateway, &config).await?;
 
     let (listener, address) = bind(config.listen).await?;
@@ -96,15 +100,29 @@ pub async fn start(config: Config) -> Result<ServerHandle, ServeError> {
     };
     let zeebe_address = zeebe.as_ref().map(|(_, address)| *address);
     let (close, closing) = watch::channel(false);
-    let router = pages::router(gateway.clone()).merge(windlass_api_native::router(&gateway));
+    let router = pages::router(gateway.clone(), partition.follow_lag())
+        .merge(windlass_api_native::router(&gateway));
     let router = router.merge(crate::backup::router(partition.checkpoints()));
-    let router = router.fallback(pages::not_found);
+    // Both halves of that face are switched off together.
+    let router = match zeebe_address {
+        Some(zeebe_address) => {
+            router.merge(windlass_api_zeebe::rest::router(&gateway, zeebe_address))
+        }
+        None => router,
+    };
+    let mut router = router.fallback(pages::not_found);
+    if config.sends_traces() {
+        router = router.layer(axum::middleware::from_fn(crate::trace::span_of_request));
+    }
     let connections_max = config.connections_max;
     let main = Port { listener, router, connections_max, send_buffer_bytes_max: SEND_BUFFER_BYTES };
     let mut listening = JoinSet::new();
     listening.spawn(listen::run(main, closing.clone(), config.shutdown()));
     if let Some((listener, address)) = zeebe {
-        let router = windlass_api_zeebe::router(&gateway, address);
+        let mut router = windlass_api_zeebe::router(&gateway, address);
+        if config.sends_traces() {
+            router = router.layer(axum::middleware::from_fn(crate::trace::span_of_request));
+        }
         let send_buffer_bytes_max = ZEEBE_SEND_BUFFER_BYTES;
         let port = Port { listener, router, connections_max, send_buffer_bytes_max };
         listening.spawn(listen::run(port, closing, config.shutdown()));
@@ -195,10 +213,15 @@ impl Drop for ServerHandle {
     }
 }
 
-fn open_partition(config: &Config) -> Result<Partition, ServeError> {
+fn open_partition(config: &Config) -> Result<(Partition, Option<History>), ServeError> {
     let Data { log, checkpoint } = data::open(&config.data_dir, config.log())?;
-    Partition::open(config.partition(), log, checkpoint)
-        .map_err(|source| ServeError::Recover { dir: config.data_dir.clone(), source })
+    let options = config.history_options();
+    let history = options.and_then(|options| history::open(&config.data_dir, options));
+    let follower = history.clone().map(|history| Arc::new(Feed(history)) as Arc<dyn Follower>);
+    let clock = Arc::new(SystemClock::default());
+    let partition = Partition::open_followed(config.partition(), log, checkpoint, clock, follower)
+        .map_err(|source| ServeError::Recover { dir: config.data_dir.clone(), source })?;
+    Ok((partition, history))
 }
 
 /// Turns the partition's word into something that can be awaited.
@@ -241,7 +264,7 @@ fn announce(
     tracing::info!(
         version = windlass_api_native::VERSION,
         data_dir = %config.data_dir.display(),
-        durability = DURABILITY,
+        durability = %config.durability(),
         recovered_jobs = recovery.live_jobs,
         checkpoint_lsn = recovery.checkpoint_lsn,
         replayed_records = recovery.replayed,
@@ -251,6 +274,9 @@ fn announce(
         zeebe_listen = zeebe.map(tracing::field::display),
         "windlass is ready"
     );
+    if config.durability() != Durability::Fsync {
+        tracing::warn!("a crash loses acknowledged work: --durability interval is on");
+    }
     for address in [Some(address), zeebe].into_iter().flatten() {
         if !address.ip().is_loopback() {
             tracing::warn!(listen = %address, "everybody who reaches this address can do everything");

@@ -12,8 +12,9 @@ use windlass_gateway::Limits;
 use windlass_gateway::record::bound::Bounds;
 use windlass_gateway::record::command::{ConfigureQueue, QueueName};
 use windlass_gateway::record::policy::{JobOrder, PriorityRule, QueueSettings, RateWindow};
+use windlass_history::JobLevel;
 use windlass_log::FileLogOptions;
-use windlass_partition::Options;
+use windlass_partition::{Durability, Options};
 
 use crate::error::ConfigError;
 
@@ -87,7 +88,7 @@ settings! {
     listen: SocketAddr = "127.0.0.1:8080", "WINDLASS_LISTEN",
         "Address for gRPC, REST, health and metrics; port 0 takes a free one and prints it";
     zeebe_listen: FaceListen = "127.0.0.1:26500", "WINDLASS_ZEEBE_LISTEN",
-        "Address for Zeebe's clients, or off";
+        "Address for Zeebe's clients over gRPC, or off, which takes /v2 away too";
     allow_unauthenticated: bool = "false", "WINDLASS_ALLOW_UNAUTHENTICATED",
         "Listen on an address that others can reach, although nobody is asked who they are"
         { num_args = 0..=1, default_missing_value = "true", require_equals = true };
@@ -101,12 +102,24 @@ settings! {
         "How long a shutdown waits for open connections, and again for the last checkpoint";
     connections_max: usize = "10000", "WINDLASS_CONNECTIONS_MAX",
         "Connections at once; further ones wait to be accepted";
+    durability: DurabilityMode = "fsync", "WINDLASS_DURABILITY",
+        "What an acknowledgement means: fsync (it is on disk) or interval (it will be; a crash of process or machine LOSES ACKNOWLEDGED WORK)";
+    durability_interval_ms: u64 = "50", "WINDLASS_DURABILITY_INTERVAL_MS",
+        "With --durability interval: the log is synced at most this often, and up to this much acknowledged work can be lost";
     checkpoint_seconds: u64 = "10", "WINDLASS_CHECKPOINT_SECONDS",
         "A checkpoint is written this often when anything changed";
     checkpoint_log_mib: u64 = "256", "WINDLASS_CHECKPOINT_LOG_MIB",
         "And whenever the log grew by this";
     checkpoint_lag_mib_max: u64 = "4096", "WINDLASS_CHECKPOINT_LAG_MIB_MAX",
         "Creates are refused when the log has grown by this since the last checkpoint";
+    history: Switch = "on", "WINDLASS_HISTORY",
+        "Whether searches find what is finished: on or off. Kept in history.db, not in backups";
+    history_retention_days: u64 = "30", "WINDLASS_HISTORY_RETENTION_DAYS",
+        "Finished process instances and jobs stay in the history for this long";
+    history_jobs: HistoryJobs = "none", "WINDLASS_HISTORY_JOBS",
+        "Which jobs without a process are in the history: none, failures or full";
+    history_lag_mib_max: u64 = "8192", "WINDLASS_HISTORY_LAG_MIB_MAX",
+        "The log is kept for a history that lags until it takes up this much; then there is a gap";
     log_segment_mib: u64 = "64", "WINDLASS_LOG_SEGMENT_MIB",
         "Size of one file of the log, at least 16";
     log_reserve_segments: usize = "2", "WINDLASS_LOG_RESERVE_SEGMENTS",
@@ -146,6 +159,9 @@ pub struct ServeArgs {
     #[command(flatten)]
     pub flags: Flags,
 }
+
+/// The longest time between syncs.
+const DURABILITY_INTERVAL_MS_MAX: u64 = 60_000;
 
 /// The file that is read when none is named.
 const CONFIG_FILE: &str = "windlass.toml";
@@ -192,6 +208,10 @@ impl Config {
             let (setting, must) = ("log_reserve_segments", "at least 1");
             return Err(ConfigError::Value { setting, must });
         }
+        if !(1..=DURABILITY_INTERVAL_MS_MAX).contains(&self.durability_interval_ms) {
+            let (setting, must) = ("durability_interval_ms", "from 1 to 60000");
+            return Err(ConfigError::Value { setting, must });
+        }
         if self.connections_max == 0 {
             let (setting, must) = ("connections_max", "at least 1");
             return Err(ConfigError::Value { setting, must });
@@ -209,6 +229,16 @@ impl Config {
 
     pub(crate) fn shutdown(&self) -> Duration {
         Duration::from_secs(self.shutdown_seconds)
+    }
+
+    /// What an acknowledgement means.
+    pub(crate) fn durability(&self) -> Durability {
+        match self.durability {
+            DurabilityMode::Fsync => Durability::Fsync,
+            DurabilityMode::Interval => {
+                Durability::Interval(Duration::from_millis(self.durability_interval_ms))
+            }
+        }
     }
 
     fn bounds(&self) -> Bounds {
@@ -238,9 +268,24 @@ impl Config {
             checkpoint_every: Duration::from_secs(self.checkpoint_seconds),
             checkpoint_log_bytes: mib(self.checkpoint_log_mib),
             checkpoint_lag_bytes_max: mib(self.checkpoint_lag_mib_max),
+            follow_log_bytes_max: mib(self.history_lag_mib_max),
             payload_bytes_max: mib(self.payload_memory_mib),
             finished_max: self.finished_max,
+            durability: self.durability(),
             ..Options::default()
+        }
+    }
+
+    /// How the history is kept, if it is.
+    pub(crate) fn history_options(&self) -> Option<windlass_history::Options> {
+        const DAY_MS: u64 = 24 * 60 * 60 * 1000;
+        match self.history {
+            Switch::Off => None,
+            Switch::On => Some(windlass_history::Options {
+                jobs: self.history_jobs.level(),
+                retention_ms: self.history_retention_days.saturating_mul(DAY_MS),
+                ..windlass_history::Options::default()
+            }),
         }
     }
 
@@ -299,6 +344,85 @@ impl TryFrom<String> for FaceListen {
 
     fn try_from(text: String) -> Result<FaceListen, &'static str> {
         text.parse()
+    }
+}
+
+/// See [`Durability`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DurabilityMode {
+    /// On disk before it is acknowledged.
+    Fsync,
+    /// Acknowledged before it is on disk.
+    Interval,
+}
+
+impl FromStr for DurabilityMode {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<DurabilityMode, &'static str> {
+        match text {
+            "fsync" => Ok(DurabilityMode::Fsync),
+            "interval" => Ok(DurabilityMode::Interval),
+            _ => Err("expected fsync or interval"),
+        }
+    }
+}
+
+/// On or off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Switch {
+    /// On.
+    On,
+    /// Off.
+    Off,
+}
+
+impl FromStr for Switch {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Switch, &'static str> {
+        match text {
+            "on" => Ok(Switch::On),
+            "off" => Ok(Switch::Off),
+            _ => Err("expected on or off"),
+        }
+    }
+}
+
+/// Which jobs without a process are in the history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HistoryJobs {
+    /// None.
+    None,
+    /// Live ones, and those that failed.
+    Failures,
+    /// All.
+    Full,
+}
+
+impl HistoryJobs {
+    fn level(self) -> JobLevel {
+        match self {
+            HistoryJobs::None => JobLevel::None,
+            HistoryJobs::Failures => JobLevel::Failures,
+            HistoryJobs::Full => JobLevel::Full,
+        }
+    }
+}
+
+impl FromStr for HistoryJobs {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<HistoryJobs, &'static str> {
+        match text {
+            "none" => Ok(HistoryJobs::None),
+            "failures" => Ok(HistoryJobs::Failures),
+            "full" => Ok(HistoryJobs::Full),
+            _ => Err("expected none, failures or full"),
+        }
     }
 }
 
@@ -417,6 +541,7 @@ mod tests {
         let config = Config::default();
         assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
         assert!(!config.allow_unauthenticated);
+        assert_eq!(config.durability(), Durability::Fsync);
         config.check().unwrap();
     }
 

@@ -6,11 +6,13 @@ use super::failure::{Failure, Result};
 
 /// Shown by `--help` and after a wrong argument.
 pub(crate) const USAGE: &str = "\
-usage: cargo xtask bench [--json] [--only NAME[,NAME]] [--quick] [--setup]
+usage: cargo xtask bench [--json] [--only NAME[,NAME]] [--instances] [--quick] [--setup]
 
   --json    one JSON object on stdout instead of the table
   --only    measure only these: windlass, beanstalkd, nats, nats_default, redis_bullmq,
-            postgres_graphile
+            postgres_graphile, zeebe
+  --instances
+            only process instances over the Zeebe face: windlass, and zeebe where a Java 21 is
   --quick   short runs, once each: to see that everything works, not to quote
   --setup   install what is missing and stop";
 
@@ -21,6 +23,8 @@ pub(crate) struct Args {
     pub(crate) json: bool,
     /// Systems to measure; empty means all.
     pub(crate) only: Vec<String>,
+    /// Process instances and nothing else.
+    pub(crate) instances: bool,
     /// Short runs.
     pub(crate) quick: bool,
     /// Install and stop.
@@ -37,6 +41,7 @@ impl Args {
         while let Some(word) = words.next() {
             match word.as_str() {
                 "--json" => args.json = true,
+                "--instances" => args.instances = true,
                 "--quick" => args.quick = true,
                 "--setup" => args.setup = true,
                 "--help" | "-h" => args.help = true,

@@ -157,7 +157,7 @@ fn work(run: &Run, address: SocketAddr) -> Result<()> {
         }
         for _ in 0..reserves {
             if let Some((key, job)) = read_reserved(&mut output, &mut line)? {
-                run.leased(job);
+                run.reached(job);
                 held.push((key, job));
             }
         }

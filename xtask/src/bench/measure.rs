@@ -2,7 +2,7 @@
 //!
 //! A [`Run`] hands out job numbers and hears what became of them. Who produces asks
 //! [`Run::take`] (or [`Run::take_async`]) for numbers to create; the shape decides how many and
-//! when. Every acknowledged step is told to the run: [`Run::created`], [`Run::leased`],
+//! when. Every acknowledged step is told to the run: [`Run::created`], [`Run::reached`],
 //! [`Run::completed`]. [`Run::drive`] is the clock: warm-up, window, drain, verdict.
 //!
 //! `xtask/bench/peers/load.mjs` is the same in JavaScript for the peers whose client is Node.
@@ -188,8 +188,8 @@ impl Run {
         }
     }
 
-    /// A worker holds this job.
-    pub(crate) fn leased(&self, job: u64) {
+    /// The latency of this job ends here: a worker holds it. That of a process instance ends with it.
+    pub(crate) fn reached(&self, job: u64) {
         if let Load::Open { per_s } = self.shape.load {
             let due = due_after(job, per_s);
             let counts = self.shape.warmup..self.shape.warmup + self.shape.window;

@@ -3,8 +3,8 @@
 //! In reading order: [`measure`] has the load shapes and the exact-delivery check that all
 //! systems share; [`peer`] is what a system offers; [`server`] starts and ends processes; one
 //! file per system ([`windlass`], [`beanstalkd`], [`nats`], [`redis_bullmq`],
-//! [`postgres_graphile`], the last two through [`node`]); [`machine`] looks at the machine;
-//! [`report`] prints.
+//! [`postgres_graphile`], the last two through [`node`]); [`mod@instances`] runs process instances on
+//! ourselves and on the real Zeebe broker; [`machine`] looks at the machine; [`report`] prints.
 //!
 //! Everything listens on 127.0.0.1 at a free port, keeps its data below `target/bench` and is
 //! gone when the bench ends. What is missing is installed with the ordinary package clients, or
@@ -14,6 +14,7 @@ mod args;
 mod beanstalkd;
 mod extras;
 mod failure;
+mod instances;
 mod machine;
 mod measure;
 mod nats;
@@ -65,13 +66,15 @@ pub(crate) fn run(words: impl Iterator<Item = String>) -> std::result::Result<()
 }
 
 fn bench(words: impl Iterator<Item = String>) -> Result<()> {
-    let args = Args::parse(words, &SYSTEMS.map(|(name, _)| name))?;
+    let mut names = SYSTEMS.map(|(name, _)| name).to_vec();
+    names.push(instances::BROKER);
+    let args = Args::parse(words, &names)?;
     if args.help {
         println!("{USAGE}");
         return Ok(());
     }
     let workplace = Workplace::open()?;
-    let wanted = || SYSTEMS.into_iter().filter(|(name, _)| args.wants(name));
+    let wanted = || SYSTEMS.into_iter().filter(|(name, _)| !args.instances && args.wants(name));
     // Installing comes first for all, so that no download disturbs a measurement.
     let systems: Vec<_> = wanted().map(|(name, set_up)| (name, set_up(&workplace))).collect();
     if args.setup {
@@ -81,11 +84,16 @@ fn bench(words: impl Iterator<Item = String>) -> Result<()> {
                 Err(why) => println!("{name}: skipped: {why}"),
             }
         }
+        if args.wants(instances::BROKER) {
+            let version = instances::set_up(&workplace);
+            let version = version.unwrap_or_else(|why| format!("skipped: {why}"));
+            println!("{}: {version}", instances::BROKER);
+        }
         return Ok(());
     }
 
     let machine = Machine::look(workplace.root())?;
-    let mut report = Report { machine, systems: Vec::new() };
+    let mut report = Report { machine, systems: Vec::new(), instances: None, broker: None };
     for (name, peer) in systems {
         let outcome = match peer {
             Err(why) => Outcome::Skipped(why.to_string()),
@@ -95,6 +103,12 @@ fn bench(words: impl Iterator<Item = String>) -> Result<()> {
             },
         };
         report.systems.push((name, outcome));
+    }
+    if args.wants(OURS) {
+        report.instances = Some(instances::ours(&workplace, &args));
+    }
+    if args.wants(instances::BROKER) {
+        report.broker = Some(instances::real_broker(&workplace, &args));
     }
     if args.json {
         println!("{:#}", report.json());

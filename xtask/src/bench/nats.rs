@@ -272,7 +272,7 @@ async fn work(run: Arc<Run>, url: String) -> Result<()> {
     while let Some(message) = messages.next().await {
         let message: Message = message.context("pull messages")?.into();
         let job = measure::job_of(&message.payload)?;
-        run.leased(job);
+        run.reached(job);
         let acknowledge = message.reply.ok_or_else(|| Failure::new("a job without a reply"))?;
         client
             .publish_with_reply(acknowledge, format!("{inbox}.{job}"), "+ACK".into())

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use super::failure::Result;
+use super::instances::{self, Measured};
 use super::machine::Machine;
 use super::peer::Durability;
 
@@ -11,6 +13,10 @@ pub(crate) struct Report {
     pub(crate) machine: Machine,
     /// What became of each system, in the order measured.
     pub(crate) systems: Vec<(&'static str, Outcome)>,
+    /// Our process instances, if they were measured; or why that failed.
+    pub(crate) instances: Option<Result<Measured>>,
+    /// What became of the real broker, if it was asked for.
+    pub(crate) broker: Option<instances::Outcome>,
 }
 
 /// What became of one system.
@@ -65,7 +71,7 @@ impl Sample {
         (edge(self.0.first()), edge(self.0.last()))
     }
 
-    fn spread(&self, digits: usize) -> Value {
+    pub(crate) fn spread(&self, digits: usize) -> Value {
         let (low, high) = self.range();
         json!([rounded(low, digits), rounded(high, digits)])
     }
@@ -78,11 +84,7 @@ impl Report {
     /// The JSON object of the contract.
     pub(crate) fn json(&self) -> Value {
         let machine = &self.machine;
-        let systems: Map<String, Value> = self
-            .systems
-            .iter()
-            .map(|(name, outcome)| ((*name).to_owned(), outcome.json()))
-            .collect();
+        let systems = self.systems_json();
         let durable = self.fastest(|durability| durability.durable_peer);
         let created = self.fastest(|durability| durability.durable_create);
         json!({
@@ -101,8 +103,56 @@ impl Report {
                 "lifecycle_over_fastest_durable_peer": self.ratio(durable),
                 "fastest_peer_with_durable_create": created.map(|(name, _)| name),
                 "lifecycle_over_fastest_peer_with_durable_create": self.ratio(created),
+                "process_instances_over_zeebe": self.over_broker(),
             },
+            "aims": instances::aims(self.our_instances(), self.broker.as_ref()),
         })
+    }
+
+    fn systems_json(&self) -> Map<String, Value> {
+        let named = |(name, outcome): &(&str, Outcome)| ((*name).to_owned(), outcome.json());
+        let mut systems: Map<String, Value> = self.systems.iter().map(named).collect();
+        if let Some(ours) = &self.instances {
+            let entry = systems.entry(super::OURS).or_insert_with(|| json!({}));
+            match (entry, ours) {
+                (Value::Object(fields), Ok(measured)) => fields.extend(measured.json()),
+                (entry, Err(why)) => {
+                    entry["process_instances"] = json!({ "failed": why.to_string() })
+                }
+                (_, Ok(_)) => {}
+            }
+        }
+        if let Some(broker) = &self.broker {
+            systems.insert(instances::BROKER.to_owned(), broker.json());
+        }
+        systems
+    }
+
+    fn our_instances(&self) -> Option<&Measured> {
+        self.instances.as_ref()?.as_ref().ok()
+    }
+
+    fn over_broker(&self) -> Option<f64> {
+        instances::ratio(self.our_instances(), self.broker.as_ref()).map(|ratio| rounded(ratio, 2))
+    }
+
+    fn instances_table(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        if self.instances.is_some() || self.broker.is_some() {
+            lines.extend([String::new(), instances::HEAD.to_owned()]);
+        }
+        match &self.instances {
+            Some(Ok(measured)) => lines.extend(measured.lines(super::OURS)),
+            Some(Err(why)) => lines.push(format!("{:<9} failed: {why}", super::OURS)),
+            None => {}
+        }
+        if let Some(broker) = &self.broker {
+            lines.extend(broker.lines(instances::BROKER));
+        }
+        if let Some(ratio) = self.over_broker() {
+            lines.push(format!("windlass runs {ratio:.1} times the broker's one-task instances"));
+        }
+        lines
     }
 
     /// The table, with every durability and every reason spelled out below it.
@@ -150,6 +200,7 @@ impl Report {
             );
             lines.push(format!("{title}: {name} with {} lives/s; {ratio}", thousands(per_s)));
         }
+        lines.extend(self.instances_table());
         lines.join("\n")
     }
 
@@ -162,7 +213,14 @@ impl Report {
             }
             Outcome::Measured(_) | Outcome::Skipped(_) => None,
         };
-        self.systems.iter().filter_map(fault).collect()
+        let mut faults: Vec<String> = self.systems.iter().filter_map(fault).collect();
+        match &self.instances {
+            Some(Ok(measured)) => faults.extend(measured.faults()),
+            Some(Err(why)) => faults.push(format!("{}: process instances: {why}", super::OURS)),
+            None => {}
+        }
+        faults.extend(self.broker.iter().flat_map(instances::Outcome::faults));
+        faults
     }
 
     fn fastest(&self, counts: impl Fn(&Durability) -> bool) -> Fastest {
@@ -277,12 +335,12 @@ impl System {
     }
 }
 
-fn rounded(value: f64, digits: usize) -> f64 {
+pub(crate) fn rounded(value: f64, digits: usize) -> f64 {
     let scale = [1.0, 10.0, 100.0, 1000.0].get(digits).copied().unwrap_or(1.0);
     (value * scale).round() / scale
 }
 
-fn thousands(value: f64) -> String {
+pub(crate) fn thousands(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut grouped = String::new();
     for (index, digit) in digits.chars().enumerate() {

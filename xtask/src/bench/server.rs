@@ -25,7 +25,17 @@ pub(crate) struct Server {
 
 impl Server {
     /// Starts `command`, whose files live in `dir`, and waits until it listens on `port`.
-    pub(crate) fn start(mut command: Command, dir: &Path, port: u16) -> Result<Self> {
+    pub(crate) fn start(command: Command, dir: &Path, port: u16) -> Result<Self> {
+        Self::start_within(command, dir, port, START_MAX)
+    }
+
+    /// The same for one that may take longer.
+    pub(crate) fn start_within(
+        mut command: Command,
+        dir: &Path,
+        port: u16,
+        start_max: Duration,
+    ) -> Result<Self> {
         let name = command.get_program().to_string_lossy().into_owned();
         let log_path = dir.with_extension("log");
         let log = File::create(&log_path).context(format!("create {}", log_path.display()))?;
@@ -40,7 +50,7 @@ impl Server {
         let started = Instant::now();
         while TcpStream::connect(server.address()).is_err() {
             let exited = server.child.try_wait().context(format!("watch {name}"))?;
-            if exited.is_some() || started.elapsed() > START_MAX {
+            if exited.is_some() || started.elapsed() > start_max {
                 let log = fs::read_to_string(&log_path).unwrap_or_default();
                 return Err(Failure::new(format!("{name} did not start: {}", last_lines(&log))));
             }

@@ -52,16 +52,30 @@ impl Windlass {
         Ok(Windlass { program, work: workplace.dir("windlass")? })
     }
 
-    /// Starts the server on an empty folder, or on the one it left.
+    /// Starts the server on an empty folder, or on the one it left; without the face for Zeebe.
     pub(super) fn start(&self, flags: &[&str]) -> Result<Server> {
+        self.start_with_zeebe("off", flags)
+    }
+
+    /// The same with the face for Zeebe at this address.
+    pub(super) fn start_with_zeebe(&self, zeebe: &str, flags: &[&str]) -> Result<Server> {
         std::fs::create_dir_all(&self.work).context("create the data folder")?;
         let port = server::free_port()?;
         let mut command = server::guarded(&self.program.to_string_lossy(), None);
         command.arg("serve").arg("--listen").arg(format!("127.0.0.1:{port}"));
         command.arg("--data-dir").arg(self.work.join("data")).args(["--log-level", "warn"]);
-        command.args(["--zeebe-listen", "off"]);
+        command.args(["--zeebe-listen", zeebe]);
+        // The report says that answers wait for the disk, whatever the environment says.
+        command.args(["--durability", "fsync"]);
         command.args(flags);
         Server::start(command, &self.work, port)
+    }
+}
+
+impl Windlass {
+    /// What `serve --help` says.
+    pub(super) fn help(&self) -> Result<String> {
+        server::run(Command::new(&self.program).args(["serve", "--help"]))
     }
 }
 
@@ -167,7 +181,7 @@ async fn work(run: Arc<Run>, url: String, number: usize) -> Result<()> {
         }
         for job in &received.jobs {
             let number = measure::job_of(&job.payload)?;
-            run.leased(number);
+            run.reached(number);
             unanswered.push_back(number);
         }
         let done = received.jobs.iter().map(|job| (job.into(), Default::default()));

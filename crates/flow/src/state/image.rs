@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! R key(8) file          P key(8) definition    E key(8) element instance   T key(8) timer
-//! S key(8) subscription  M key(8) message       G key(8) signal             I key(8) incident
+//! S key(8) subscription  M key(8) message       N key(8) signal             I key(8) incident
 //! U key(8) user task     V key(8) newest version of a deleted process
 //! F        to-do list
 //! ```
@@ -34,7 +34,7 @@ pub(crate) const ELEMENT: u8 = b'E';
 pub(crate) const TIMER: u8 = b'T';
 pub(crate) const SUBSCRIPTION: u8 = b'S';
 pub(crate) const MESSAGE: u8 = b'M';
-pub(crate) const SIGNAL: u8 = b'G';
+pub(crate) const SIGNAL: u8 = b'N';
 pub(crate) const INCIDENT: u8 = b'I';
 pub(crate) const USER_TASK: u8 = b'U';
 pub(crate) const RETIRED: u8 = b'V';

@@ -1,0 +1,29 @@
+//! `windlass instance cancel`.
+
+use clap::Args;
+use serde_json::json;
+
+use crate::args::Online;
+use crate::failure::Failure;
+use crate::rest::Rest;
+
+#[derive(Debug, Args)]
+pub(crate) struct CancelArgs {
+    /// Keys of the instances
+    #[arg(required = true)]
+    keys: Vec<u64>,
+}
+
+pub(crate) async fn run(online: &Online, args: &CancelArgs) -> Result<(), Failure> {
+    let rest = Rest::new(online);
+    for key in &args.keys {
+        let path = format!("process-instances/{key}/cancellation");
+        rest.post(&path, &json!({})).await.map_err(|failure| {
+            failure
+                .hint_if_refused(format!("`windlass instance get {key}` says whether it has ended"))
+        })?;
+        let value = json!({ "key": key, "cancelled": true });
+        online.out.show(&value, || format!("{key} is cancelled"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,281 @@
+//! Those who want every durable record: a read model, an exporter. [`Follower`] is the seam; what
+//! is behind it is nothing that the partition knows.
+//!
+//! The log is the queue. A thread of its own reads it behind the commit thread, through the second
+//! reader that the log's contract allows, so that a slow follower costs the loop and the commit
+//! thread nothing but a wake-up, and no memory: what it has not taken yet lies in the log, which is
+//! trimmed to the older of checkpoint and follower. Past [`Options::follow_log_bytes_max`] the log
+//! is trimmed all the same, and the follower is told what it [missed](Follower::miss).
+//!
+//! [`Options::follow_log_bytes_max`]: crate::Options::follow_log_bytes_max
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
+use windlass_log::batch::BATCH_HEADER_BYTES;
+use windlass_log::frame::FRAME_HEADER_BYTES;
+use windlass_log::{FrameKind, Log, LogError, LogReader, Position, ReadFrom};
+
+/// Records given before the follower is asked to make them its own.
+const RECORDS_PER_FLUSH_MAX: u32 = 8_192;
+/// Bytes of them.
+const BYTES_PER_FLUSH_MAX: u64 = 8 << 20;
+/// After a wake-up, more is let come before it is read: one hand-over for many batches.
+const GATHER: Duration = Duration::from_millis(5);
+/// Nothing came for this long: time for the follower's own chores.
+const IDLE_AFTER: Duration = Duration::from_millis(500);
+/// A log that cannot be read, or a follower that cannot keep what it took, is tried again.
+const AGAIN_AFTER: Duration = Duration::from_millis(250);
+/// Rounds of catching up that an orderly stop waits for; the rest is read at the next start.
+const ROUNDS_AT_END_MAX: u32 = 8;
+
+/// One who wants every durable record, in order, at least once.
+///
+/// All but [`covered`](Follower::covered) is called by one thread, which may be blocked as long as
+/// it takes.
+pub trait Follower: Send + Sync {
+    /// The partition came up. Says the newest record that needs not be given again; at most
+    /// [`Followed::durable_lsn`].
+    fn begin(&self, log: &Followed) -> u64;
+    /// A record. It may be kept for later until [`flush`](Follower::flush).
+    fn take(&self, record: &Record<'_>);
+    /// These records are gone from the log: it will never get them.
+    fn miss(&self, first_lsn: u64, last_lsn: u64);
+    /// Everything up to here was given: makes it durable, and says the newest record that is. When
+    /// that is less, the rest is given again after a while.
+    fn flush(&self, through_lsn: u64) -> u64;
+    /// Nothing to take: a bounded piece of its own chores. True if there is more.
+    fn idle(&self) -> bool;
+    /// The newest record that it has for good. Called by any thread; must not block.
+    fn covered(&self) -> u64;
+}
+
+/// The log that is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Followed {
+    /// Its life: another number is another log, whose records have nothing to do with this one's.
+    pub life: u64,
+    /// The first record that can still be read.
+    pub first_lsn: u64,
+    /// The newest durable record.
+    pub durable_lsn: u64,
+}
+
+/// A durable record, see `windlass_record::codec` for its payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// Its number.
+    pub lsn: u64,
+    /// The time of its batch.
+    pub time_ms: u64,
+    /// Codec version, milliseconds since the batch's time, events.
+    pub payload: &'a [u8],
+}
+
+/// How far a follower is behind, in bytes of the log.
+#[derive(Clone, Debug, Default)]
+pub struct FollowLag {
+    counts: Arc<Counts>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    appended: AtomicU64,
+    read: AtomicU64,
+}
+
+impl FollowLag {
+    /// Bytes appended since the partition came up that the follower has not taken.
+    pub fn bytes(&self) -> u64 {
+        let read = self.counts.read.load(Ordering::Relaxed);
+        self.counts.appended.load(Ordering::Relaxed).saturating_sub(read)
+    }
+}
+
+/// How the commit thread tells that there is more.
+pub(crate) struct Nudge {
+    wake: Sender<()>,
+    lag: FollowLag,
+}
+
+impl Nudge {
+    /// A batch of so many bytes is durable. Never blocks.
+    pub(crate) fn durable(&self, bytes: usize) {
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        self.lag.counts.appended.fetch_add(bytes, Ordering::Relaxed);
+        // When one wake-up is waiting already, another says nothing new.
+        let _ = self.wake.try_send(());
+    }
+}
+
+/// Trims the log to the older of checkpoint and follower, or to the checkpoint when that keeps too
+/// much of it.
+pub(crate) fn trim(
+    log: &dyn Log,
+    checkpoint_lsn: u64,
+    follower: Option<&dyn Follower>,
+    follow_log_bytes_max: u64,
+) -> Result<(), LogError> {
+    let Some(follower) = follower else { return log.trim(checkpoint_lsn) };
+    log.trim(checkpoint_lsn.min(follower.covered()))?;
+    if follower.covered() < checkpoint_lsn && log.status().log_bytes > follow_log_bytes_max {
+        tracing::warn!(
+            covered_lsn = follower.covered(),
+            checkpoint_lsn,
+            "the follower of the log is too far behind: it will miss records"
+        );
+        log.trim(checkpoint_lsn)?;
+    }
+    Ok(())
+}
+
+/// The follower's thread.
+pub(crate) struct Follow {
+    log: Arc<dyn Log>,
+    follower: Arc<dyn Follower>,
+    woken: Receiver<()>,
+    lag: FollowLag,
+    reader: Option<Box<dyn LogReader>>,
+    next_lsn: u64,
+    /// Records up to here were there before the lag was counted.
+    counted_from_lsn: u64,
+    batch: Option<Position>,
+}
+
+impl Follow {
+    /// Gets ready to follow this log, which is durable up to `durable_lsn`.
+    pub(crate) fn begin(
+        log: Arc<dyn Log>,
+        follower: Arc<dyn Follower>,
+        life: u64,
+        durable_lsn: u64,
+    ) -> (Follow, Nudge) {
+        let first_lsn = log.status().first_lsn;
+        let covered = follower.begin(&Followed { life, first_lsn, durable_lsn });
+        assert!(covered <= durable_lsn, "a follower covers what is durable");
+        let (wake, woken) = bounded(1);
+        let lag = FollowLag::default();
+        let nudge = Nudge { wake, lag: lag.clone() };
+        // What the log holds already is there to be read.
+        nudge.durable(0);
+        let follow = Follow {
+            log,
+            follower,
+            woken,
+            lag,
+            reader: None,
+            next_lsn: covered + 1,
+            counted_from_lsn: durable_lsn,
+            batch: None,
+        };
+        (follow, nudge)
+    }
+
+    pub(crate) fn lag(&self) -> FollowLag {
+        self.lag.clone()
+    }
+
+    /// Runs until the commit thread has ended.
+    pub(crate) fn run(mut self) {
+        let mut more_chores = false;
+        loop {
+            let wait = if more_chores { Duration::ZERO } else { IDLE_AFTER };
+            match self.woken.recv_timeout(wait) {
+                Ok(()) => {
+                    std::thread::sleep(GATHER);
+                    self.catch_up(u32::MAX);
+                    more_chores = false;
+                }
+                Err(RecvTimeoutError::Timeout) => more_chores = self.follower.idle(),
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        self.catch_up(ROUNDS_AT_END_MAX);
+    }
+
+    /// Gives what is durable.
+    fn catch_up(&mut self, rounds_max: u32) {
+        for _ in 0..rounds_max {
+            let first_lsn = self.next_lsn;
+            let read = self.give();
+            if let Err(error) = &read {
+                tracing::warn!(
+                    error = error as &dyn std::error::Error,
+                    lsn = self.next_lsn,
+                    "failed to read the log for its follower, trying again"
+                );
+            }
+            if self.next_lsn > first_lsn {
+                let covered = self.follower.flush(self.next_lsn - 1);
+                if covered + 1 < self.next_lsn {
+                    self.next_lsn = covered + 1;
+                    self.reader = None;
+                    return self.try_again();
+                }
+            }
+            match read {
+                Err(_) => return self.try_again(),
+                Ok(true) => {}
+                Ok(false) => return,
+            }
+        }
+    }
+
+    /// Comes back after a while, unless the partition ends.
+    fn try_again(&mut self) {
+        self.reader = None;
+        std::thread::sleep(AGAIN_AFTER);
+    }
+
+    /// Gives one flush's worth of records. True if there may be more.
+    fn give(&mut self) -> Result<bool, LogError> {
+        let (mut records, mut bytes) = (0, 0);
+        while records < RECORDS_PER_FLUSH_MAX && bytes < BYTES_PER_FLUSH_MAX {
+            match self.give_one() {
+                Ok(Some(given)) => {
+                    records += 1;
+                    bytes += given;
+                }
+                Ok(None) => return Ok(false),
+                Err(LogError::Trimmed { first_lsn, .. }) if first_lsn > self.next_lsn => {
+                    self.follower.miss(self.next_lsn, first_lsn - 1);
+                    self.next_lsn = first_lsn;
+                    self.reader = None;
+                    return Ok(true);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Gives one record and says its bytes.
+    fn give_one(&mut self) -> Result<Option<u64>, LogError> {
+        let mut reader = match self.reader.take() {
+            Some(reader) => reader,
+            None => self.log.read(&ReadFrom::lsn(self.next_lsn))?,
+        };
+        let Some(entry) = reader.next_entry()? else {
+            self.reader = Some(reader);
+            return Ok(None);
+        };
+        if entry.kind == FrameKind::Data {
+            let (lsn, time_ms, payload) = (entry.lsn, entry.time_ms, entry.payload);
+            self.follower.take(&Record { lsn, time_ms, payload });
+        }
+        let mut bytes = entry.payload.len() + FRAME_HEADER_BYTES;
+        if self.batch.replace(entry.position) != Some(entry.position) {
+            bytes += BATCH_HEADER_BYTES;
+        }
+        let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
+        if entry.lsn > self.counted_from_lsn {
+            self.counted_from_lsn = entry.lsn;
+            self.lag.counts.read.fetch_add(bytes, Ordering::Relaxed);
+        }
+        self.next_lsn = entry.lsn + 1;
+        self.reader = Some(reader);
+        Ok(Some(bytes))
+    }
+}

@@ -1,0 +1,126 @@
+//! What 100,000 waiting instances change: rate and latency of one-task instances beside them, over
+//! the same without them, in turn; and memory.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+
+use super::figures::CaseFigures;
+use super::load::{self, Fetching, Work};
+use super::{KINDS, process, start};
+use crate::bench::args::Args;
+use crate::bench::failure::{Context, Failure, Result};
+use crate::bench::measure::{Load, Shape};
+use crate::bench::report::{Sample, rounded};
+use crate::bench::windlass::{Windlass, rss_bytes};
+
+/// Instances that wait for a worker that never comes.
+const WAITING: u64 = 100_000;
+/// Starts under way while filling.
+const FILLERS: u64 = 64;
+/// Before memory is read.
+const REST: Duration = Duration::from_secs(2);
+
+#[derive(Default)]
+struct Side {
+    per_s: Sample,
+    p50_ms: Sample,
+    p99_ms: Sample,
+    rss_bytes: u64,
+}
+
+pub(super) fn measure(
+    windlass: &Windlass,
+    runtime: &Runtime,
+    args: &Args,
+    headline: &CaseFigures,
+) -> Result<Value> {
+    let (mut alone, mut beside) = (Side::default(), Side::default());
+    for _ in 0..args.plan().repeats {
+        pair(windlass, runtime, args, headline, 0, &mut alone)?;
+        pair(windlass, runtime, args, headline, WAITING, &mut beside)?;
+    }
+    let ratio = |one: &Sample, other: &Sample| rounded(one.median() / other.median(), 3);
+    let per_instance = beside.rss_bytes.saturating_sub(alone.rss_bytes) / WAITING;
+    Ok(json!({
+        "waiting": WAITING,
+        "rate_ratio": ratio(&beside.per_s, &alone.per_s),
+        "p50_ratio": ratio(&beside.p50_ms, &alone.p50_ms),
+        "p99_ratio": ratio(&beside.p99_ms, &alone.p99_ms),
+        "per_s": [rounded(alone.per_s.median(), 0), rounded(beside.per_s.median(), 0)],
+        "p99_ms": [rounded(alone.p99_ms.median(), 2), rounded(beside.p99_ms.median(), 2)],
+        "idle_rss_bytes": alone.rss_bytes,
+        "waiting_rss_bytes": beside.rss_bytes,
+        "rss_bytes_per_waiting_instance": per_instance,
+    }))
+}
+
+/// A closed and an open loop on one server each.
+fn pair(
+    windlass: &Windlass,
+    runtime: &Runtime,
+    args: &Args,
+    headline: &CaseFigures,
+    waiting: u64,
+    side: &mut Side,
+) -> Result<()> {
+    let plan = args.plan();
+    for load in [
+        Load::Closed { in_flight: headline.in_flight },
+        Load::Open { per_s: headline.latency_at_per_s },
+    ] {
+        let (server, address) = start(windlass, &[])?;
+        let server = server.ok_or_else(|| Failure::new("no server was started"))?;
+        runtime.block_on(fill(&address, waiting))?;
+        std::thread::sleep(REST);
+        side.rss_bytes = rss_bytes(&server)?;
+        let work = Work {
+            name: "beside".to_owned(),
+            tasks: KINDS[0].tasks,
+            takes: KINDS[0].takes,
+            fetching: Fetching::Stream,
+        };
+        let shape = Shape { load, warmup: plan.warmup, window: plan.window };
+        let found = load::run(runtime, &address, work, shape)?;
+        let words = load::words(load);
+        let rate = found.figures.rate_per_s;
+        eprintln!("bench: windlass beside {waiting} waiting ({words}): {rate:.0} instances/s");
+        if let Some(inexact) = found.figures.inexact {
+            return Err(Failure::new(format!("beside {waiting} waiting: {inexact}")));
+        }
+        match found.figures.pickup_ms {
+            Some(latency) => {
+                side.p50_ms.add(latency.p50);
+                side.p99_ms.add(latency.p99);
+            }
+            None => side.per_s.add(rate),
+        }
+    }
+    Ok(())
+}
+
+async fn fill(address: &str, waiting: u64) -> Result<()> {
+    let mut client = load::connect(address).await?;
+    load::deploy(&mut client, "waiting", process::chain("waiting", "waiting", 1)).await?;
+    let next = Arc::new(AtomicU64::new(0));
+    let mut fillers = Vec::new();
+    for _ in 0..FILLERS {
+        let (next, mut client) = (Arc::clone(&next), client.clone());
+        fillers.push(tokio::spawn(async move {
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                if number >= waiting {
+                    return Ok::<(), Failure>(());
+                }
+                load::create(&mut client, "waiting", number).await.context("fill")?;
+            }
+        }));
+    }
+    for filler in fillers {
+        filler.await.context("join a filler")??;
+    }
+    Ok(())
+}
