@@ -3,11 +3,13 @@
 
 use windlass_record::bound::Bounds;
 use windlass_record::command::{
-    Command, CompleteJob, FailJob, Lease, ResolveIncident, ThrowError, UpdateJob,
+    Bytes, Command, CompleteJob, FailJob, Lease, ResolveIncident, ThrowError, UpdateJob,
 };
 use windlass_record::flow::{
-    BroadcastSignal, CancelInstance, CreateInstance, DefinitionKind, DeployResources, FlowCommand,
-    Key, ProcessReference, PublishMessage, SetVariables, UpdateUserTask, UserTaskAction,
+    ActivateInstruction, BroadcastSignal, CancelInstance, CreateInstance, DefinitionKind,
+    DeleteResource, DeployResources, FlowCommand, Key, MigrateInstance, ModifyInstance,
+    ProcessReference, PublishMessage, SetVariables, TerminateInstruction, UpdateUserTask,
+    UserTaskAction,
 };
 use windlass_record::id::PartitionId;
 
@@ -19,9 +21,15 @@ use crate::Engine;
 use crate::lifecycle::JobState;
 use crate::verb::check::{Check, Shelf};
 
-/// Seeds in every test run, and actions of each.
+/// Seeds in every test run, and actions of each. More: `WINDLASS_SEEDS=2000`.
 const SEEDS: u64 = 24;
 const ACTIONS: u32 = 140;
+/// Files that one seed deploys, beside those that others call: what has many runs deep, and all of
+/// them together run everything.
+const FILES: usize = 14;
+const CALLED: [&str; 3] = ["call-child.bpmn", "error-call-child.bpmn", "decision-unique.dmn"];
+/// Actions between comparisons of all state.
+const COMPARED_EVERY: u32 = 4;
 
 /// The processes of the black-box suite.
 fn resources() -> Vec<(Box<str>, windlass_record::command::Bytes)> {
@@ -44,27 +52,47 @@ struct World {
     random: Random,
     check: Check,
     names: Vec<String>,
+    files: Vec<(Box<str>, Bytes)>,
 }
 
 impl World {
     fn new(seed: u64) -> World {
-        let mut check = Check::new();
-        for (name, bytes) in resources() {
-            let command = DeployResources { tenant: TENANT.into(), resources: vec![(name, bytes)] };
-            // Some are there to be refused.
-            let _refused = check.give(Command::Flow(FlowCommand::DeployResources(command)));
+        let mut random = Random::new(seed);
+        let all = resources();
+        let mut files: Vec<_> =
+            all.iter().filter(|(name, _)| CALLED.contains(&&**name)).cloned().collect();
+        for _ in 0..FILES {
+            files.push(random.of(&all).clone());
         }
-        let names = check
+        let mut world = World { random, check: Check::new(), names: Vec::new(), files };
+        for number in 0..world.files.len() {
+            world.deploy(number, false);
+        }
+        world
+    }
+
+    /// Deploys a file; perhaps as a new version of it.
+    fn deploy(&mut self, number: usize, is_new: bool) {
+        let (name, bytes) = self.files[number].clone();
+        let mut bytes = bytes.to_vec();
+        if is_new && name.ends_with(".bpmn") {
+            bytes.extend_from_slice(format!("<!-- {} -->", self.check.now_ms).as_bytes());
+        }
+        let command =
+            DeployResources { tenant: TENANT.into(), resources: vec![(name, bytes.into())] };
+        // Some are there to be refused.
+        let _refused = self.check.give(Command::Flow(FlowCommand::DeployResources(command)));
+        let names = self
+            .check
             .engine
             .state()
             .flow()
             .definitions()
             .filter(|(_, definition)| definition.kind == DefinitionKind::Process)
-            .map(|(_, definition)| definition.id.to_string())
-            .collect::<std::collections::BTreeSet<_>>()
-            .into_iter()
-            .collect();
-        World { random: Random::new(seed), check, names }
+            .map(|(_, definition)| definition.id.to_string());
+        self.names.extend(names);
+        self.names.sort();
+        self.names.dedup();
     }
 
     fn variables(&mut self) -> Box<[u8]> {
@@ -81,7 +109,7 @@ impl World {
 
     /// One thing that somebody does. Most are refused, and that must change nothing.
     fn act(&mut self) {
-        let command = match self.random.below(26) {
+        let command = match self.random.below(35) {
             0..=4 => FlowCommand::CreateInstance(CreateInstance {
                 tenant: TENANT.into(),
                 process: ProcessReference::Latest(self.random.of(&self.names).as_str().into()),
@@ -110,15 +138,114 @@ impl World {
             }),
             23 => FlowCommand::CancelInstance(CancelInstance { key: self.some_instance() }),
             24 => match self.some_user_task() {
-                Some(key) => FlowCommand::UpdateUserTask(UpdateUserTask {
-                    key,
-                    action: UserTaskAction::Complete(self.variables().into()),
-                }),
+                Some(key) => {
+                    FlowCommand::UpdateUserTask(UpdateUserTask { key, action: self.user_action() })
+                }
                 None => return,
             },
+            25..=26 => self.modify(),
+            27..=28 => self.migrate(),
+            29 => FlowCommand::DeleteResource(DeleteResource { key: self.some_definition() }),
+            30..=31 => {
+                let number = self.random.below(self.files.len() as u64) as usize;
+                return self.deploy(number, true);
+            }
+            32 => return self.update(),
             _ => return self.some_steps(),
         };
         let _refused = self.check.give(Command::Flow(command));
+    }
+
+    fn user_action(&mut self) -> UserTaskAction {
+        match self.random.below(3) {
+            0 => UserTaskAction::Complete(self.variables().into()),
+            1 => UserTaskAction::Assign {
+                assignee: (*self.random.of(&["", "ann", "bob"])).into(),
+                replace: self.random.one_in(2),
+            },
+            _ => UserTaskAction::Change {
+                candidate_groups: Some(r#"["a"]"#.into()),
+                candidate_users: None,
+                due_date: self.random.one_in(2).then(|| "".into()),
+                follow_up_date: None,
+                priority: Some(self.random.below(100) as u32),
+            },
+        }
+    }
+
+    /// An id of an element of an instance's process.
+    fn some_node(&mut self, definition: Key) -> Box<str> {
+        let flow = self.check.engine.state().flow();
+        let Some(definition) = flow.definition(definition) else { return "".into() };
+        let ids: Vec<Box<str>> = definition.nodes.iter().map(|(id, ..)| (**id).into()).collect();
+        if ids.is_empty() { "".into() } else { self.random.of(&ids).clone() }
+    }
+
+    fn modify(&mut self) -> FlowCommand {
+        let key = self.some_instance();
+        let flow = self.check.engine.state().flow();
+        let definition = flow.element(key).map_or(Key::NONE, |element| element.definition);
+        let mut members: Vec<Key> = flow
+            .elements()
+            .filter(|(_, element)| element.instance == key)
+            .map(|(key, _)| key)
+            .collect();
+        members.sort_unstable();
+        let activate = (0..self.random.below(3))
+            .map(|_| ActivateInstruction {
+                element_id: self.some_node(definition),
+                ancestor: Key::NONE,
+                variables: Vec::new(),
+            })
+            .collect();
+        let terminate = (0..self.random.below(3))
+            .filter(|_| !members.is_empty())
+            .map(|_| TerminateInstruction { key: *self.random.of(&members) })
+            .collect();
+        FlowCommand::ModifyInstance(ModifyInstance { key, activate, terminate })
+    }
+
+    /// To another version, each element to itself; or anywhere.
+    fn migrate(&mut self) -> FlowCommand {
+        let key = self.some_instance();
+        let flow = self.check.engine.state().flow();
+        let source = flow.element(key).and_then(|element| flow.definition(element.definition));
+        let Some(source) = source else {
+            return FlowCommand::CancelInstance(CancelInstance { key });
+        };
+        let mappings =
+            source.nodes.iter().skip(1).map(|(id, ..)| ((**id).into(), (**id).into())).collect();
+        let versions = flow.all_versions(TENANT, DefinitionKind::Process, &source.id).to_vec();
+        let definition = if self.random.one_in(5) || versions.is_empty() {
+            self.some_definition()
+        } else {
+            *self.random.of(&versions)
+        };
+        FlowCommand::MigrateInstance(MigrateInstance { key, definition, mappings })
+    }
+
+    fn some_definition(&mut self) -> Key {
+        let mut keys: Vec<Key> =
+            self.check.engine.state().flow().definitions().map(|(key, _)| key).collect();
+        keys.sort_unstable();
+        if keys.is_empty() { Key::NONE } else { *self.random.of(&keys) }
+    }
+
+    /// New retries and another priority for some job.
+    fn update(&mut self) {
+        let jobs: Vec<Key> =
+            self.check.engine.state().jobs().iter().map(|(_, job)| job.key).collect();
+        if jobs.is_empty() {
+            return;
+        }
+        let update = UpdateJob {
+            key: *self.random.of(&jobs),
+            activation: None,
+            retries: Some(self.random.below(3) as i32),
+            priority: Some(self.random.below(3) as i32),
+            lease_ms: None,
+        };
+        let _refused = self.check.give(Command::UpdateJob(update));
     }
 
     fn some_steps(&mut self) {
@@ -206,7 +333,7 @@ impl World {
                 }),
                 _ => Command::ThrowError(ThrowError {
                     lease,
-                    code: (*self.random.of(&["E", "E1", "oops", "scenario-error"])).into(),
+                    code: (*self.random.of(&["BROKEN", "CHILD-BROKEN", "oops", ""])).into(),
                     message: "".into(),
                     variables,
                 }),
@@ -257,8 +384,10 @@ fn random_processes_stopped_at_every_step_replay_to_the_same_state() {
             let check = &mut world.check;
             replay(&mut from_log, &mut shelf, &check.shelf.log[logged..]);
             logged = check.shelf.log.len();
-            let live = digest(check.engine.state(), &check.shelf);
-            assert_same("from the log", &live, &digest(from_log.state(), &shelf));
+            if action % COMPARED_EVERY == 0 || action + 1 == ACTIONS {
+                let live = digest(check.engine.state(), &check.shelf);
+                assert_same("from the log", &live, &digest(from_log.state(), &shelf));
+            }
             if action % 10 == 3 {
                 // A checkpoint, written while things go on.
                 check.engine.freeze(&mut Writing { store: &mut store, shelf: &check.shelf });

@@ -72,7 +72,8 @@ pub(crate) fn merge<P: Port>(port: &mut P, scope: Key, variables: &[(Text, Text)
 }
 
 /// What an element got (from a job, an event, a child) goes where its mappings say: with output
-/// mappings it is local, for them to pick from; without, each goes to the nearest scope that has it.
+/// mappings it is local, for them to pick from; without, it is merged outwards, beginning with the
+/// element's own variables: inputs, and the result of an instance of a loop, stay with it.
 pub(crate) fn deliver<P: Port>(port: &mut P, key: Key, variables: &[(Text, Text)]) {
     if port.state().live(key).node().outputs.is_empty() {
         merge(port, key, variables);
