@@ -1,21 +1,24 @@
 //! What an event does to the state of flows. Only assigns: every choice was made by a verb or a
 //! step and stands in the event. Replay is decode and this.
+//!
+//! Elements stand here; definitions in `definition`, timers, subscriptions and messages in `wait`.
+
+mod definition;
+mod wait;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use windlass_record::flow::{
-    DefinitionDeployed, ElementEntered, FlowEvent, InstanceStarted, MessagePublished,
-    SubscriptionOpened, UserTaskCreated,
+    ElementEntered, FlowEvent, InstanceStarted, JobRole, Key, UserTaskCreated,
 };
-use windlass_record::flow::{DefinitionKind, JobRole, Key};
 
 use crate::graph::{Kind, NodeId, Text, Trigger};
-use crate::state::definition::{Compiled, Definition, Resource, Retired};
+use crate::state::definition::Definition;
 use crate::state::element::{Element, Incident, Kept, Loop, Phase, Process, Triggered, UserTask};
-use crate::state::image::{self, compile};
-use crate::state::wait::{Message, Signal, Subscription, Timer};
+use crate::state::image;
+use crate::state::wait::{Signal, Timer};
 use crate::state::{FlowState, InstanceEnded, Todo};
 
 impl FlowState {
@@ -239,108 +242,6 @@ impl FlowState {
     pub(crate) fn queue(&mut self, todo: Todo) {
         self.todo.push_back(todo);
         self.todo_is_dirty = true;
-    }
-
-    // ── definitions ─────────────────────────────────────────────────────────────────────────
-
-    fn resource_deployed(&mut self, key: Key, tenant: &str, name: &str, bytes: &[u8]) {
-        self.touch(image::RESOURCE, key);
-        let resource = Resource {
-            tenant: tenant.into(),
-            name: name.into(),
-            bytes: bytes.into(),
-            compiled: compile(name, bytes),
-        };
-        self.resources.insert(key, resource);
-    }
-
-    fn definition_deployed(&mut self, deployed: &DefinitionDeployed<'_>) {
-        self.touch(image::DEFINITION, deployed.key);
-        let nodes = deployed
-            .nodes
-            .iter()
-            .map(|node| {
-                (Text::from(&*node.id), Text::from(&*node.name), Text::from(&*node.element_type))
-            })
-            .collect();
-        let definition = Definition {
-            deployment: deployed.deployment,
-            resource: deployed.resource,
-            tenant: deployed.tenant.into(),
-            kind: deployed.kind,
-            id: deployed.id.into(),
-            version: deployed.version,
-            version_tag: deployed.version_tag.into(),
-            name: deployed.name.into(),
-            group: deployed.group,
-            nodes,
-            graph: None,
-            model: None,
-        };
-        self.link_definition(deployed.key, definition);
-    }
-
-    /// Puts a definition into its indexes and finds what it was compiled to.
-    pub(crate) fn link_definition(&mut self, key: Key, mut definition: Definition) {
-        if let Some(resource) = self.resources.get(&definition.resource) {
-            match &resource.compiled {
-                Compiled::Processes(graphs) => {
-                    definition.graph =
-                        graphs.iter().find(|graph| graph.id == definition.id).cloned();
-                }
-                Compiled::Decisions(model) => definition.model = Some(model.clone()),
-                Compiled::Plain | Compiled::Unreadable(_) => {}
-            }
-        }
-        let name = (definition.tenant.clone(), definition.kind, definition.id.clone());
-        let versions = self.versions.entry(name).or_default();
-        let version = definition.version;
-        let at = versions.partition_point(|other| {
-            self.definitions.get(other).is_some_and(|other| other.version < version)
-        });
-        versions.insert(at, key);
-        self.definitions.insert(key, definition);
-    }
-
-    /// Remembers the version of a deleted process, if it was the newest one.
-    fn retire(&mut self, key: Key, definition: &Definition) {
-        let (tenant, id) = (&definition.tenant, &definition.id);
-        let version = definition.version;
-        let newest = self.newest_version(tenant, definition.kind, id);
-        if definition.kind != DefinitionKind::Process || newest > version {
-            return;
-        }
-        let name = (tenant.clone(), id.clone());
-        if let Some(before) = self.retired_by_name.remove(&name) {
-            self.touch(image::RETIRED, before);
-            self.retired.remove(&before);
-        }
-        self.touch(image::RETIRED, key);
-        let retired = Retired { tenant: tenant.clone(), id: id.clone(), version };
-        self.link_retired(key, retired);
-    }
-
-    pub(crate) fn link_retired(&mut self, key: Key, retired: Retired) {
-        self.retired_by_name.insert((retired.tenant.clone(), retired.id.clone()), key);
-        self.retired.insert(key, retired);
-    }
-
-    fn definition_deleted(&mut self, key: Key) {
-        self.touch(image::DEFINITION, key);
-        let Some(definition) = self.definitions.remove(&key) else { return };
-        self.retire(key, &definition);
-        let name = (definition.tenant, definition.kind, definition.id);
-        if let Some(versions) = self.versions.get_mut(&name) {
-            versions.retain(|other| *other != key);
-            if versions.is_empty() {
-                self.versions.remove(&name);
-            }
-        }
-        let resource = definition.resource;
-        if self.definitions.values().all(|other| other.resource != resource) {
-            self.touch(image::RESOURCE, resource);
-            self.resources.remove(&resource);
-        }
     }
 
     // ── elements ────────────────────────────────────────────────────────────────────────────
@@ -589,125 +490,6 @@ impl FlowState {
             self.started_by.insert(new, instance);
         }
     }
-
-    // ── what is waited for ──────────────────────────────────────────────────────────────────
-
-    pub(crate) fn link_timer(&mut self, key: Key, timer: Timer) {
-        self.due.insert((timer.due_ms, key));
-        self.link_wait(timer.owner, key);
-        self.timers.insert(key, timer);
-    }
-
-    fn link_wait(&mut self, owner: Key, key: Key) {
-        match self.elements.get_mut(&owner) {
-            Some(element) => {
-                element.waits.insert(key);
-            }
-            None => {
-                self.starts.entry(owner).or_default().insert(key);
-            }
-        }
-    }
-
-    fn unlink_wait(&mut self, owner: Key, key: Key) {
-        if let Some(element) = self.elements.get_mut(&owner) {
-            element.waits.remove(&key);
-        } else if let Some(waits) = self.starts.get_mut(&owner) {
-            waits.remove(&key);
-            if waits.is_empty() {
-                self.starts.remove(&owner);
-            }
-        }
-    }
-
-    fn timer_gone(&mut self, key: Key) {
-        self.touch(image::TIMER, key);
-        let Some(timer) = self.timers.remove(&key) else { return };
-        self.due.remove(&(timer.due_ms, key));
-        self.unlink_wait(timer.owner, key);
-    }
-
-    fn subscription_opened(&mut self, opened: &SubscriptionOpened<'_>) {
-        let tenant = self.tenant_of(opened.owner);
-        let subscription = Subscription {
-            owner: opened.owner,
-            node: NodeId(opened.node),
-            kind: opened.kind,
-            tenant,
-            name: opened.name.into(),
-            correlation_key: opened.correlation_key.into(),
-        };
-        self.touch(image::SUBSCRIPTION, opened.key);
-        self.link_subscription(opened.key, subscription);
-    }
-
-    /// The tenant of an element instance or a definition.
-    pub(crate) fn tenant_of(&self, owner: Key) -> Text {
-        let definition = self.elements.get(&owner).map_or(owner, |element| element.definition);
-        self.definitions.get(&definition).map(|it| it.tenant.clone()).unwrap_or_default()
-    }
-
-    pub(crate) fn link_subscription(&mut self, key: Key, subscription: Subscription) {
-        self.topics.entry(topic_of(&subscription)).or_default().insert(key);
-        self.link_wait(subscription.owner, key);
-        self.subscriptions.insert(key, subscription);
-    }
-
-    fn subscription_closed(&mut self, key: Key) {
-        self.touch(image::SUBSCRIPTION, key);
-        let Some(subscription) = self.subscriptions.remove(&key) else { return };
-        let topic = topic_of(&subscription);
-        if let Some(keys) = self.topics.get_mut(&topic) {
-            keys.remove(&key);
-            if keys.is_empty() {
-                self.topics.remove(&topic);
-            }
-        }
-        self.unlink_wait(subscription.owner, key);
-    }
-
-    fn message_published(&mut self, published: &MessagePublished<'_>) {
-        let message = Message {
-            tenant: published.tenant.into(),
-            name: published.name.into(),
-            correlation_key: published.correlation_key.into(),
-            message_id: published.message_id.into(),
-            until_ms: published.until_ms,
-            variables: published.variables.into(),
-            reached: std::collections::BTreeSet::new(),
-        };
-        self.touch(image::MESSAGE, published.key);
-        self.link_message(published.key, message);
-        self.queue(Todo::Message(published.key));
-    }
-
-    pub(crate) fn link_message(&mut self, key: Key, message: Message) {
-        let topic = message.topic();
-        if !message.message_id.is_empty() {
-            self.message_ids.insert((topic.clone(), message.message_id.clone()), key);
-        }
-        if message.until_ms > 0 {
-            self.expiring.insert((message.until_ms, key));
-        }
-        self.buffered.entry(topic).or_default().insert(key);
-        self.messages.insert(key, message);
-    }
-
-    fn message_expired(&mut self, key: Key) {
-        self.touch(image::MESSAGE, key);
-        let Some(message) = self.messages.remove(&key) else { return };
-        let topic = message.topic();
-        self.expiring.remove(&(message.until_ms, key));
-        if let Some(keys) = self.buffered.get_mut(&topic) {
-            keys.remove(&key);
-            if keys.is_empty() {
-                self.buffered.remove(&topic);
-            }
-        }
-        if !message.message_id.is_empty() {
-            self.message_ids.remove(&(topic, message.message_id));
-        }
-    }
 }
 
 impl Element {
@@ -744,24 +526,6 @@ impl Element {
             waits: std::collections::BTreeSet::new(),
         }
     }
-}
-
-impl Message {
-    /// What it is found by.
-    pub(crate) fn topic(&self) -> crate::state::Topic {
-        (self.tenant.clone(), self.name.clone(), self.correlation_key.clone())
-    }
-}
-
-fn topic_of(
-    subscription: &Subscription,
-) -> (windlass_record::flow::SubscriptionKind, crate::state::Topic) {
-    let topic = (
-        subscription.tenant.clone(),
-        subscription.name.clone(),
-        subscription.correlation_key.clone(),
-    );
-    (subscription.kind, topic)
 }
 
 /// Whether an event is brought by time or by somebody, and not by the process itself.

@@ -9,7 +9,7 @@
 //! - F5 Jobs, incidents and user tasks belong to live element instances, which know them.
 //! - F6 A called instance knows its call activity, and is known by it.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use windlass_record::flow::Key;
 
@@ -19,7 +19,7 @@ use crate::state::{FlowState, Todo};
 
 /// Checks all of them; says which one does not hold and where.
 pub fn check(state: &FlowState) -> Result<(), String> {
-    let todo: HashSet<Todo> = state.todo.iter().copied().collect();
+    let todo: BTreeSet<Todo> = state.todo.iter().copied().collect();
     for (key, element) in &state.elements {
         check_place(state, *key, element)?;
         check_progress(state, *key, element, &todo)?;
@@ -87,7 +87,7 @@ fn check_progress(
     state: &FlowState,
     key: Key,
     element: &Element,
-    todo: &HashSet<Todo>,
+    todo: &BTreeSet<Todo>,
 ) -> Result<(), String> {
     let is_queued = todo.contains(&Todo::Element(key)) || element.incident.is_some();
     let runs = !element.children.is_empty() || element.called.is_some();

@@ -75,7 +75,7 @@ pub struct FlowState {
 }
 
 /// An entry of the to-do list.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Todo {
     /// An element instance has something to go on with.
     Element(Key),

@@ -77,7 +77,9 @@ fn is_root(file: &Path) -> bool {
     let name = file.file_name().and_then(|name| name.to_str());
     match (parent, name) {
         (Some("src"), Some("lib.rs" | "main.rs")) | (_, Some("build.rs")) => true,
-        (Some("bin" | "tests" | "examples" | "benches" | "fuzz_targets"), Some(_)) => true,
+        (Some("bin" | "fuzz_targets"), Some(_)) => true,
+        // A module `tests` of a crate has files below it that are no crates of their own.
+        (Some("tests" | "examples" | "benches"), Some(_)) => !in_src(file),
         (Some(_) | None, Some(_) | None) => false,
     }
 }

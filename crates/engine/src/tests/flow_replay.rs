@@ -32,7 +32,7 @@ const CALLED: [&str; 3] = ["call-child.bpmn", "error-call-child.bpmn", "decision
 const COMPARED_EVERY: u32 = 4;
 
 /// The processes of the black-box suite.
-fn resources() -> Vec<(Box<str>, windlass_record::command::Bytes)> {
+fn resources() -> Vec<(Box<str>, Bytes)> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/zeebe/processes");
     let mut files: Vec<_> = std::fs::read_dir(folder)
         .expect("the processes are there")
