@@ -17,8 +17,8 @@ pub(crate) struct CancelArgs {
 pub(crate) async fn run(online: &Online, args: &CancelArgs) -> Result<(), Failure> {
     let rest = Rest::new(online);
     for key in &args.keys {
-        let cancelled = rest.post(&format!("process-instances/{key}/cancellation"), &json!({}));
-        cancelled.await.map_err(|failure| {
+        let path = format!("process-instances/{key}/cancellation");
+        rest.post(&path, &json!({})).await.map_err(|failure| {
             failure
                 .hint_if_refused(format!("`windlass instance get {key}` says whether it has ended"))
         })?;
