@@ -6,11 +6,10 @@
 //! Reading order: [`error`] is what both wires say when something is refused; [`grpc`] is
 //! `windlass.v1.Windlass` (`proto/windlass/v1/windlass.proto`) with the worker's stream in
 //! `grpc::work`; [`rest`] is `/windlass/v1` with its OpenAPI document; [`limit`] names the limits
-//! of the wires. `words` and `clock` are the little that both wires share.
+//! of the wires. `words` is the little that both wires share.
 //!
 //! Absent on purpose: anything about jobs that is not in the request or the answer.
 
-mod clock;
 pub mod error;
 pub mod grpc;
 pub mod limit;

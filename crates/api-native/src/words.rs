@@ -1,6 +1,19 @@
-//! Names that both wires use for values of the engine.
+//! Names that both wires use for values of the engine, and what both say about time.
 
+use windlass_record::command::Due;
 use windlass_record::event::{IncidentKind, Outcome};
+
+/// The latest time at which a job may be due: the year 2100.
+pub(crate) const DUE_MS_MAX: u64 = 4_102_444_800_000;
+
+/// When a job may be handed out that is due at a time, or after a delay; 0 is "not given".
+pub(crate) fn due(due_ms: u64, delay_ms: u64) -> Due {
+    match (due_ms, delay_ms) {
+        (0, 0) => Due::Now,
+        (0, delay_ms) => Due::After(delay_ms),
+        (due_ms, _) => Due::At(due_ms),
+    }
+}
 
 /// The name of an outcome.
 pub(crate) fn outcome(outcome: Outcome) -> &'static str {

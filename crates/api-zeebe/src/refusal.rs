@@ -79,6 +79,12 @@ pub(crate) async fn refused(
         }
     };
     let why = match rejection {
+        Rejection::JobInWrongState { state: LISTENER, .. } => {
+            let key = key.raw().cast_signed();
+            let reason =
+                format!("Cannot throw BPMN error from EXECUTION_LISTENER job with key '{key}'");
+            return rejected(asked, rejection.kind(), &reason);
+        }
         Rejection::JobInWrongState { .. } if asked == Asked::UpdateTimeout => {
             "it is not active".to_owned()
         }
@@ -160,6 +166,9 @@ pub(crate) fn not_taken(error: GatewayError) -> Status {
 fn in_state(name: &str) -> String {
     format!("it is in state '{name}'")
 }
+
+/// How the engine says that a job is not an element's own work.
+const LISTENER: &str = "a listener's";
 
 /// The engine's name of a job that waits for a person.
 const INCIDENT: &str = "incident";

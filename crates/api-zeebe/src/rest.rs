@@ -17,6 +17,7 @@
 //! | `decision` | decisions evaluated |
 //! | `user_task` | what people do with user tasks |
 //! | `cluster` | topology and status |
+//! | `search` | what there is and was: searches, and single items |
 //!
 //! Absent on purpose: users, groups, roles, tenants, authorizations, documents, batch operations,
 //! and whatever else is not about processes and jobs. It answers as an unknown path does.
@@ -30,6 +31,7 @@ mod instance;
 mod job;
 mod message;
 mod problem;
+mod search;
 mod shape;
 mod user_task;
 
@@ -66,6 +68,7 @@ pub fn router(gateway: &Gateway, address: SocketAddr) -> Router {
         .merge(decision::routes())
         .merge(user_task::routes())
         .merge(cluster::routes())
+        .merge(search::routes())
         .method_not_allowed_fallback(wrong_method)
         .fallback(no_such_path)
         .layer(DefaultBodyLimit::max(MESSAGE_BYTES_MAX))

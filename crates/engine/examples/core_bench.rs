@@ -12,7 +12,7 @@ use windlass_engine::{Answer, Context, Engine, HandedOut, Sink};
 use windlass_record::bound::Bounds;
 use windlass_record::codec::{Payloads, encode_event};
 use windlass_record::command::{
-    ActivateJobs, Bytes, Command, CompleteJob, ConfigureQueue, CreateJob, Lease, QueueName,
+    ActivateJobs, Bytes, Command, CompleteJob, ConfigureQueue, CreateJob, Due, Lease, QueueName,
 };
 use windlass_record::event::Event;
 use windlass_record::id::{PartitionId, Payload, PayloadHandle, QueueId};
@@ -133,7 +133,7 @@ impl Bench {
                 group: format!("group-{}", number / QUEUES % GROUPS).into(),
                 priority: i32::try_from(number / QUEUES / GROUPS % 3).expect("below three"),
                 retries: 3,
-                due_ms: None,
+                due: Due::Now,
                 payload: payload.clone(),
                 options: None,
             }));

@@ -15,6 +15,7 @@ use windlass_record::policy::JobOrder;
 
 use crate::lifecycle::JobState;
 use crate::state::document::DocumentName;
+use crate::state::fair::Side;
 use crate::state::job::{Extra, Flags, Incident, Job, NONE, Slot};
 use crate::state::{Ended, State};
 
@@ -182,7 +183,7 @@ impl State {
         }
         let slot = self.jobs.insert(job);
         self.keys.insert(created.key, slot);
-        let group = self.group_named(created.queue, created.group);
+        let group = self.group_named(created.queue, Side::Open, created.group);
         let keys = (created.concurrency, created.rate);
         let class = self.class_of(created.queue, slot);
         let lane = self.lane_for(group, keys, class, created.priority);
@@ -228,8 +229,7 @@ impl State {
             }
         }
         let group = self.group_of(slot);
-        self.mark_group(group);
-        self.groups.get_mut(group).scheme_count = activated.scheme_count;
+        self.set_scheme_count(group, activated.scheme_count);
         self.end_turn(group);
         self.reset_wake(slot);
     }
@@ -255,8 +255,7 @@ impl State {
         // Its order is as it was, so it stands where it stood.
         self.unserve(slot, activated_ms);
         let group = self.group_of(slot);
-        self.mark_group(group);
-        self.groups.get_mut(group).scheme_count = scheme_count;
+        self.set_scheme_count(group, scheme_count);
         self.restore_turn(group, turn);
         self.reset_wake(slot);
     }
@@ -335,6 +334,12 @@ impl State {
     fn leave(&mut self, slot: Slot) {
         self.touch(slot);
         self.leave_unmarked(slot);
+        if self.job(slot).flags.has(Flags::FIRST_TOKEN) {
+            // The token is out in the world: the job is for those who have one from now on.
+            self.jobs.get_mut(slot).flags.set(Flags::FIRST_TOKEN, false);
+            let priority = self.priority(slot);
+            self.relane(slot, priority);
+        }
     }
 
     fn leave_unmarked(&mut self, slot: Slot) {

@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_record::event::DeadlineKind;
-use windlass_record::id::JobKey;
+use windlass_record::id::{JobKey, QueueId};
 
 use crate::lifecycle::JobState;
-use crate::state::fair::{BayPlace, Counts, ReadyLanes};
-use crate::state::job::{NONE, Slot};
+use crate::state::fair::{BayPlace, Counts, Queue, ReadyLanes, Side};
+use crate::state::job::{Flags, NONE, Slot};
 use crate::state::{Gate, State, deadline_of};
 
 /// An invariant that does not hold: a bug.
@@ -51,10 +51,13 @@ pub const INVARIANTS: [(&str, Search); 22] = [
     ("types and workers count their users", interned),
     ("each incident names the job that waits in it", incidents),
     ("no two payloads share a handle", payloads),
-    ("a group without jobs is idle, and no other", idle_groups),
+    ("a group without jobs is idle, and no other; its sides know each other", idle_groups),
     ("keys count the bays that use them, and are looked at when their window frees", limits),
     ("only an active job has a worker, or has been asked to stop", active_only),
-    ("no key, stamp or turn is newer than its counter; retries are in their class", counters),
+    (
+        "no key, stamp or turn is newer than its counter; jobs are in their class and on their side",
+        counters,
+    ),
     ("a job of a flow lives as long as its element waits for it", flow_jobs),
     ("what windlass_flow::invariant lists holds", flows),
 ];
@@ -116,7 +119,7 @@ fn lanes(state: &State) -> Option<u64> {
 
 fn ready_counts(state: &State) -> Option<u64> {
     let mut groups: BTreeMap<u32, u32> = BTreeMap::new();
-    let mut queues: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut sides: BTreeMap<(QueueId, Side), u32> = BTreeMap::new();
     for (number, bay) in state.bays.iter().filter(|(_, bay)| bay.group != NONE) {
         let lens = bay.lanes.values().map(|lane| state.lanes.get(*lane).queue.len());
         if bay.ready_jobs != lens.sum::<u32>() {
@@ -124,7 +127,7 @@ fn ready_counts(state: &State) -> Option<u64> {
         }
         if bay.place == BayPlace::Awake {
             *groups.entry(bay.group).or_default() += bay.ready_jobs;
-            *queues.entry(state.bay_queue(number).0).or_default() += bay.ready_jobs;
+            *sides.entry(state.line_of(number)).or_default() += bay.ready_jobs;
         }
     }
     let wrong_group = state
@@ -134,25 +137,30 @@ fn ready_counts(state: &State) -> Option<u64> {
     if let Some((number, _)) = wrong_group {
         return Some(u64::from(number));
     }
-    let wrong_queue = state
-        .queues()
-        .find(|(id, queue)| queue.eligible_jobs != queues.get(&id.0).copied().unwrap_or(0));
+    let wrong_queue = state.queues().find(|(id, queue)| {
+        Side::ALL.iter().any(|side| {
+            let found = sides.get(&(*id, *side)).copied().unwrap_or(0);
+            queue.side(*side).eligible_jobs != found
+        })
+    });
     wrong_queue.map(|(id, _)| u64::from(id.0))
 }
 
 fn list(state: &State) -> Option<u64> {
     let mut listed = BTreeSet::new();
-    for (id, queue) in state.queues() {
-        let (mut prev, mut number, mut turn) = (NONE, queue.head, 0);
+    let sides = |(id, queue)| Side::ALL.map(|side| (id, side, Queue::side(queue, side)));
+    for (id, side, list) in state.queues().flat_map(sides) {
+        let (mut prev, mut number, mut turn) = (NONE, list.head, 0);
         while number != NONE {
             let group = state.groups.get(number);
-            let sound = group.prev == prev && group.turn > turn && group.queue == id;
+            let sound =
+                group.prev == prev && group.turn > turn && group.queue == id && group.side == side;
             if !sound || !listed.insert(number) {
                 return Some(u64::from(number));
             }
             (prev, number, turn) = (number, group.next, group.turn);
         }
-        if queue.tail != prev {
+        if list.tail != prev {
             return Some(u64::from(id.0));
         }
     }
@@ -194,10 +202,10 @@ fn lines(state: &State) -> Option<u64> {
             return Some(u64::from(number));
         }
         let entry = (bay.stamp, number);
-        let queue = state.bay_queue(number);
+        let own = state.line_of(number);
         for gate in [Gate::Concurrency, Gate::Rate] {
             let Some(id) = state.limit_at(number, gate) else { continue };
-            let line = state.limit(id).gate(gate).lines().find(|(of, _)| *of == queue);
+            let line = state.limit(id).gate(gate).lines().find(|(of, _)| *of == own);
             let awake = line.is_some_and(|(_, line)| line.awake.contains(&entry));
             let parked = line.is_some_and(|(_, line)| line.parked.contains(&entry));
             standing += usize::from(awake) + usize::from(parked);
@@ -362,12 +370,22 @@ fn idle_groups(state: &State) -> Option<u64> {
     for (number, group) in state.groups.iter().filter(|(_, group)| group.queue.0 != NONE) {
         let jobs = live.get(&number).copied().unwrap_or(0);
         let idle = state.idle_groups.contains(&(group.idle_stamp, number));
-        let named = state.queue(group.queue).groups.get(&group.name) == Some(&number);
-        if group.live != jobs || idle != (jobs == 0) || idle != (group.idle_stamp != 0) || !named {
+        let queue = state.queue(group.queue);
+        let named = queue.side(group.side).groups.get(&group.name) == Some(&number);
+        let twin = queue.side(group.side.other()).groups.get(&group.name).copied();
+        let paired = twin.unwrap_or(NONE) == group.twin
+            && twin.is_none_or(|twin| state.groups.get(twin).scheme_count == group.scheme_count);
+        if group.live != jobs
+            || idle != (jobs == 0)
+            || idle != (group.idle_stamp != 0)
+            || !named
+            || !paired
+        {
             return Some(u64::from(number));
         }
     }
-    let groups: usize = state.queues.iter().map(|queue| queue.groups.len()).sum();
+    let named = |queue: &Queue| queue.open.groups.len() + queue.fenced.groups.len();
+    let groups: usize = state.queues.iter().map(named).sum();
     (usize::try_from(state.groups.live()) != Ok(groups)).then_some(wide(groups))
 }
 
@@ -404,8 +422,11 @@ fn active_only(state: &State) -> Option<u64> {
 fn counters(state: &State) -> Option<u64> {
     let late_job = state.jobs.iter().find(|(slot, job)| {
         let class = state.class_of(state.queue_of(*slot), *slot);
-        let in_class = state.lanes.get(job.lane).class == class;
-        job.key.counter() > state.last_counter || !in_class
+        let lane = state.lanes.get(job.lane);
+        let in_class = lane.class == class;
+        let on_side = state.groups.get(lane.group).side == job.flags.side();
+        let first = job.flags.has(Flags::FIRST_TOKEN) && job.state != JobState::Active;
+        job.key.counter() > state.last_counter || !in_class || !on_side || first
     });
     if let Some((_, job)) = late_job {
         return Some(job.key.raw());

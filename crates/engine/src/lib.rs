@@ -103,6 +103,9 @@ pub struct HandedOut {
 /// Steps of flows that are taken in the frame of the command that caused them.
 const FOLLOW_UPS_MAX: usize = 32;
 
+/// Bytes of events of flows after which the rest is left to the next frame.
+const FRAME_BYTES_MAX: usize = 1 << 20;
+
 /// One partition's state machine.
 #[derive(Debug)]
 pub struct Engine {
@@ -133,13 +136,13 @@ impl Engine {
         context: Context,
         sink: &mut S,
     ) -> Result<Answer, Rejection> {
-        let mut step = Step { state: &mut self.state, bounds: &self.bounds, context, sink };
+        let mut step = Step { state: &mut self.state, bounds: &self.bounds, context, sink, flow_bytes: 0 };
         let answer = verb::decide(&mut step, command)?;
         // Most flows are at rest again after a few steps, which then stand in the same frame. Not
         // behind an activation: they might end a job that was just handed out.
         if !matches!(command, Command::ActivateJobs(_)) {
             for _ in 0..FOLLOW_UPS_MAX {
-                if !windlass_flow::kernel::step(&mut step) {
+                if step.flow_bytes > FRAME_BYTES_MAX || !windlass_flow::kernel::step(&mut step) {
                     break;
                 }
             }
@@ -147,11 +150,24 @@ impl Engine {
         Ok(answer)
     }
 
-    /// Goes on with what flows have left to do, one entry of their to-do list. False when there is
-    /// none.
-    pub fn go_on<S: Sink>(&mut self, context: Context, sink: &mut S) -> bool {
-        let mut step = Step { state: &mut self.state, bounds: &self.bounds, context, sink };
-        windlass_flow::kernel::step(&mut step)
+    /// Goes on with what flows have left to do, for one frame of the log: at most `steps_max` entries
+    /// of their to-do list, fewer when they bring much. Returns how many it did.
+    pub fn go_on<S: Sink>(&mut self, context: Context, steps_max: usize, sink: &mut S) -> usize {
+        let mut step = Step {
+            state: &mut self.state,
+            bounds: &self.bounds,
+            context,
+            sink,
+            flow_bytes: 0,
+        };
+        let mut did = 0;
+        while did < steps_max
+            && step.flow_bytes <= FRAME_BYTES_MAX
+            && windlass_flow::kernel::step(&mut step)
+        {
+            did += 1;
+        }
+        did
     }
 
     /// Moves out which awaited instances came to their end.
@@ -162,19 +178,19 @@ impl Engine {
     /// Does what time asks for, at most `steps_max` times. Returns how many it did; the caller
     /// goes on in its next batch when it did as many as it might.
     pub fn fire<S: Sink>(&mut self, context: Context, steps_max: usize, sink: &mut S) -> usize {
-        let mut step = Step { state: &mut self.state, bounds: &self.bounds, context, sink };
+        let mut step = Step { state: &mut self.state, bounds: &self.bounds, context, sink, flow_bytes: 0 };
         verb::timer::fire(&mut step, steps_max)
     }
 
     /// Records that the partition came up: no live lease ends before `leases_to_ms`.
     pub fn open<S: Sink>(&mut self, context: Context, leases_to_ms: u64, sink: &mut S) {
-        let mut step = Step { state: &mut self.state, bounds: &self.bounds, context, sink };
+        let mut step = Step { state: &mut self.state, bounds: &self.bounds, context, sink, flow_bytes: 0 };
         step.emit(&Event::PartitionOpened { leases_to_ms });
     }
 
     /// Records that the wall clock jumped ahead: live leases move with it.
     pub fn move_leases<S: Sink>(&mut self, context: Context, by_ms: u64, sink: &mut S) {
-        let mut step = Step { state: &mut self.state, bounds: &self.bounds, context, sink };
+        let mut step = Step { state: &mut self.state, bounds: &self.bounds, context, sink, flow_bytes: 0 };
         step.emit(&Event::LeasesMoved { by_ms });
     }
 
@@ -250,6 +266,8 @@ pub(crate) struct Step<'a, S> {
     pub(crate) bounds: &'a Bounds,
     pub(crate) context: Context,
     pub(crate) sink: &'a mut S,
+    /// Bytes of events of flows so far, about.
+    pub(crate) flow_bytes: usize,
 }
 
 impl<S: Sink> Step<'_, S> {

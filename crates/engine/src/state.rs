@@ -30,7 +30,7 @@ use windlass_record::event::{DeadlineKind, Outcome};
 use windlass_record::id::{JobKey, LimitId, PartitionId, Payload, QueueId, Token};
 
 use self::document::{Document, DocumentName, Documents};
-use self::fair::{Bay, Group, Lane, Queue};
+use self::fair::{Bay, Group, Lane, Queue, Side};
 use self::image::Dirt;
 use self::intern::Interner;
 use self::job::{Job, Jobs, NONE, Slot, Text};
@@ -277,10 +277,16 @@ impl State {
         (name(bay.concurrency), name(bay.rate))
     }
 
-    /// Jobs of a queue that could be handed out now, were anybody to ask.
-    pub fn eligible_jobs(&self, queue: QueueId) -> u32 {
+    /// Jobs of a queue that could be handed out now to one who asks with tokens, or without.
+    pub fn eligible_jobs(&self, queue: QueueId, with_token: bool) -> u32 {
         let queue = self.queue(queue);
-        if queue.paused { 0 } else { queue.eligible_jobs }
+        let fenced = if with_token { queue.fenced.eligible_jobs } else { 0 };
+        if queue.paused { 0 } else { queue.open.eligible_jobs + fenced }
+    }
+
+    /// Whether only those who ask with tokens get this job.
+    pub fn wants_token(&self, slot: Slot) -> bool {
+        self.job(slot).flags.side() == Side::Fenced
     }
 
     pub(crate) fn group_of(&self, slot: Slot) -> u32 {

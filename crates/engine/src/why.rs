@@ -162,7 +162,7 @@ impl State {
 
     fn why_parked(&self, bay: u32, gate: Gate, id: LimitId, now_ms: u64) -> Reason<'_> {
         let limit = self.limit(id);
-        let ahead = limit.gate(gate).ahead(self.bay_queue(bay), (self.bays.get(bay).stamp, bay));
+        let ahead = limit.gate(gate).ahead(self.line_of(bay), (self.bays.get(bay).stamp, bay));
         let key = &*limit.name;
         let concurrency = Reason::ConcurrencyFull {
             key,

@@ -11,7 +11,7 @@ use windlass_record::flow::{
 };
 use windlass_record::flow::{JobRole, Key};
 
-use crate::graph::{Kind, NodeId, Text};
+use crate::graph::{Kind, NodeId, Text, Trigger};
 use crate::state::definition::{Compiled, Definition, Resource};
 use crate::state::element::{Element, Incident, Kept, Loop, Phase, Process, Triggered, UserTask};
 use crate::state::image::{self, compile};
@@ -63,6 +63,7 @@ impl FlowState {
             FlowEvent::JobDetached { element, job } => {
                 self.jobs.remove(job);
                 self.live_mut(*element).job = None;
+                self.moved_on(*element);
             }
             FlowEvent::ListenerPassed { element, next } => {
                 self.live_mut(*element).listener = *next;
@@ -71,7 +72,8 @@ impl FlowState {
             FlowEvent::LoopStarted { element, items } => {
                 let items: Vec<Text> = items.iter().map(|item| Text::from(&**item)).collect();
                 let results = vec![Text::default(); items.len()];
-                let looped = Loop { items, entered: 0, collected: 0, results, satisfied: false };
+                let looped =
+                    Loop { items, entered: 0, collected: 0, results, satisfied: false, bytes: 0 };
                 self.live_mut(*element).looped = Some(Box::new(looped));
                 self.queue(Todo::Element(*element));
             }
@@ -86,8 +88,12 @@ impl FlowState {
             }
             FlowEvent::EventTriggered { element, node, variables } => {
                 let event = Triggered { node: NodeId(*node), variables: owned(variables) };
+                let is_outside = comes_from_outside(&self.live(*element).graph, event.node);
                 self.live_mut(*element).triggered.push_back(event);
                 self.queue(Todo::Element(*element));
+                if is_outside {
+                    self.moved_on(*element);
+                }
             }
             FlowEvent::EventTaken { element } => self.event_taken(*element),
             FlowEvent::InstanceMigrated { instance, definition, nodes } => {
@@ -103,7 +109,22 @@ impl FlowState {
                     kept.remove(at);
                 }
             }
-            event => self.apply_wait(now_ms, event),
+            FlowEvent::TimerArmed { .. }
+            | FlowEvent::TimerGone { .. }
+            | FlowEvent::SubscriptionOpened(_)
+            | FlowEvent::SubscriptionClosed { .. }
+            | FlowEvent::MessagePublished(_)
+            | FlowEvent::MessageCorrelated { .. }
+            | FlowEvent::MessageQueued { .. }
+            | FlowEvent::MessageExpired { .. }
+            | FlowEvent::SignalBroadcast { .. }
+            | FlowEvent::SignalProgressed { .. }
+            | FlowEvent::SignalEnded { .. }
+            | FlowEvent::IncidentRaised { .. }
+            | FlowEvent::IncidentResolved { .. }
+            | FlowEvent::UserTaskCreated(_)
+            | FlowEvent::UserTaskChanged(_)
+            | FlowEvent::UserTaskEnded { .. } => self.apply_wait(now_ms, event),
         }
     }
 
@@ -170,6 +191,7 @@ impl FlowState {
                 if let Some(incident) = self.incidents.remove(key) {
                     self.live_mut(incident.element).incident = None;
                     self.queue(Todo::Element(incident.element));
+                    self.moved_on(incident.element);
                 }
             }
             FlowEvent::UserTaskCreated(task) | FlowEvent::UserTaskChanged(task) => {
@@ -181,9 +203,36 @@ impl FlowState {
                 self.touch(image::USER_TASK, *key);
                 if let Some(task) = self.user_tasks.remove(key) {
                     self.live_mut(task.element).user_task = None;
+                    self.moved_on(task.element);
                 }
             }
-            event => unreachable!("{event:?} is applied with the elements"),
+            FlowEvent::StepTaken
+            | FlowEvent::ResourceDeployed { .. }
+            | FlowEvent::DefinitionDeployed(_)
+            | FlowEvent::DefinitionDeleted { .. }
+            | FlowEvent::InstanceStarted(_)
+            | FlowEvent::ElementEntered(_)
+            | FlowEvent::ElementActivated { .. }
+            | FlowEvent::ElementCompleting { .. }
+            | FlowEvent::ElementCompleted { .. }
+            | FlowEvent::ElementTerminating { .. }
+            | FlowEvent::ElementTerminated { .. }
+            | FlowEvent::ElementQueued { .. }
+            | FlowEvent::TokenParked { .. }
+            | FlowEvent::VariablesSet { .. }
+            | FlowEvent::JobAttached { .. }
+            | FlowEvent::JobDetached { .. }
+            | FlowEvent::ListenerPassed { .. }
+            | FlowEvent::LoopStarted { .. }
+            | FlowEvent::LoopCollected { .. }
+            | FlowEvent::LoopSatisfied { .. }
+            | FlowEvent::EventTriggered { .. }
+            | FlowEvent::EventTaken { .. }
+            | FlowEvent::InstanceMigrated { .. }
+            | FlowEvent::CompensationKept { .. }
+            | FlowEvent::CompensationTaken { .. } => {
+                unreachable!("{event:?} is applied with the elements")
+            }
         }
     }
 
@@ -316,6 +365,9 @@ impl FlowState {
         {
             looped.entered = looped.entered.max(entered.loop_counter);
         }
+        if entered.loop_counter == 0 {
+            scope.entered = scope.entered.saturating_add(1);
+        }
         let (instance, definition) = (scope.instance, scope.definition);
         let mut element = Element::new(entered.scope, instance, definition, graph, node);
         element.loop_counter = entered.loop_counter;
@@ -323,6 +375,29 @@ impl FlowState {
         self.touch(image::ELEMENT, entered.key);
         self.link_element(entered.key, element);
         self.queue(Todo::Element(entered.key));
+    }
+
+    /// Something outside moved an element on: the scopes around it do not go round in a circle.
+    fn moved_on(&mut self, key: Key) {
+        // Below it nothing can be wrong, and most scopes need not be written again.
+        const COUNT_MIN: u32 = 1_000;
+        let mut at = key;
+        while let Some(element) = self.elements.get(&at) {
+            let next = element.process.as_ref().map_or(element.scope, |process| process.parent);
+            if element.entered >= COUNT_MIN {
+                self.live_mut(at).entered = 0;
+            }
+            at = next;
+        }
+    }
+
+    /// Counts the instances below an outermost one.
+    pub(crate) fn count_called(&mut self, key: Key, root: Key, change: impl Fn(u32) -> u32) {
+        if key != root
+            && let Some(root) = self.elements.get_mut(&root)
+        {
+            root.called_instances = change(root.called_instances);
+        }
     }
 
     /// Puts an element instance into its indexes.
@@ -337,6 +412,8 @@ impl FlowState {
             if let Some(parent) = self.elements.get_mut(&process.parent) {
                 parent.called = Some(key);
             }
+            let root = process.root;
+            self.count_called(key, root, |count| count.saturating_add(1));
             self.instance_counts.entry(element.definition).or_default().insert(key);
             if let Some(definition) = self.definitions.get(&element.definition) {
                 let tenant = definition.tenant.clone();
@@ -370,6 +447,7 @@ impl FlowState {
             }
         }
         let Some(process) = element.process else { return };
+        self.count_called(key, process.root, |count| count.saturating_sub(1));
         if let Some(instances) = self.instance_counts.get_mut(&element.definition) {
             instances.remove(&key);
             if instances.is_empty() {
@@ -423,6 +501,7 @@ impl FlowState {
         let place = usize::try_from(index).ok().and_then(|index| looped.results.get_mut(index));
         if let Some(place) = place {
             *place = value.into();
+            looped.bytes = looped.bytes.saturating_add(value.len());
         }
     }
 
@@ -611,6 +690,8 @@ impl Element {
             user_task: None,
             process: None,
             kept: Vec::new(),
+            entered: 0,
+            called_instances: 0,
             children: std::collections::BTreeSet::new(),
             called: None,
             waits: std::collections::BTreeSet::new(),
@@ -634,6 +715,17 @@ fn topic_of(
         subscription.correlation_key.clone(),
     );
     (subscription.kind, topic)
+}
+
+/// Whether an event is brought by time or by somebody, and not by the process itself.
+fn comes_from_outside(graph: &crate::graph::Graph, node: NodeId) -> bool {
+    match graph.trigger(node) {
+        Some(Trigger::Message(_) | Trigger::Timer(_) | Trigger::Signal(_)) => true,
+        Some(
+            Trigger::Error(_) | Trigger::Escalation(_) | Trigger::Link(_) | Trigger::Compensation,
+        ) => false,
+        None => matches!(graph.node(node).kind, Kind::Receive(_)),
+    }
 }
 
 fn set(variables: &mut BTreeMap<Text, Text>, name: &str, value: &str) {

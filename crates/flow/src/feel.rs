@@ -142,10 +142,7 @@ pub fn parse_unary_tests_with(source: &str, names: &Names) -> Result<UnaryTests,
 impl Expression {
     /// The variable that it is, when it is nothing else.
     pub fn as_variable(&self) -> Option<&str> {
-        match &*self.node {
-            Node::Name(name) => Some(name),
-            _ => None,
-        }
+        if let Node::Name(name) = &*self.node { Some(name) } else { None }
     }
 
     /// The value of this expression.

@@ -66,6 +66,8 @@ pub struct Node {
     pub boundaries: Vec<NodeId>,
     /// Process, sub-process: the event sub-processes directly in it.
     pub event_scopes: Vec<NodeId>,
+    /// Process, sub-process: the inclusive gateways directly in it at which tokens may wait.
+    pub inclusive_joins: Vec<NodeId>,
     /// Process, sub-process: its none start event. Event sub-process: its one start event.
     pub start: Option<NodeId>,
     /// Process: its start events that have a trigger.
@@ -403,27 +405,30 @@ impl Graph {
 
     /// Whether an event ends what it happens to.
     pub fn interrupts(&self, event: NodeId) -> bool {
-        match &self.node(event).kind {
-            Kind::Boundary(boundary) => boundary.interrupting,
-            Kind::EventSubProcess => {
-                self.node(event).start.is_none_or(|start| match &self.node(start).kind {
-                    Kind::Start(start) => start.interrupting,
-                    _ => true,
-                })
-            }
-            _ => true,
+        let node = self.node(event);
+        if let Kind::Boundary(boundary) = &node.kind {
+            return boundary.interrupting;
+        }
+        let start = node.start.filter(|_| matches!(node.kind, Kind::EventSubProcess));
+        match start.map(|start| &self.node(start).kind) {
+            Some(Kind::Start(start)) => start.interrupting,
+            Some(_) | None => true,
         }
     }
 
     /// What an event waits for.
     pub fn trigger(&self, event: NodeId) -> Option<&Trigger> {
-        match &self.node(event).kind {
-            Kind::Boundary(boundary) => Some(&boundary.trigger),
-            Kind::Catch(trigger) => Some(trigger),
-            Kind::Start(start) => start.trigger.as_ref(),
-            Kind::EventSubProcess => self.trigger(self.node(event).start?),
-            _ => None,
+        let node = self.node(event);
+        if matches!(node.kind, Kind::EventSubProcess) {
+            return self.trigger(node.start?);
         }
+        if let Kind::Start(start) = &node.kind {
+            return start.trigger.as_ref();
+        }
+        if let Kind::Boundary(boundary) = &node.kind {
+            return Some(&boundary.trigger);
+        }
+        if let Kind::Catch(trigger) = &node.kind { Some(trigger) } else { None }
     }
 
     /// The node to enter in `scope` on the way to `target`, which stands somewhere inside it.
@@ -440,32 +445,32 @@ impl Graph {
         None
     }
 
-    /// Whether a token at `from` can come to `to`, by flows and boundary events of their scope.
-    pub fn reaches(&self, from: NodeId, to: NodeId) -> bool {
-        let mut seen = vec![from];
-        let mut at = 0;
-        while let Some(node) = seen.get(at).copied() {
-            at += 1;
-            let node = self.node(node);
-            let next = node.outgoing.iter().map(|flow| self.flow(*flow).to);
-            let after = next.chain(node.boundaries.iter().copied());
-            for next in after.chain(self.link_target(node)) {
-                if next == to {
-                    return true;
-                }
-                if !seen.contains(&next) {
-                    seen.push(next);
-                }
+    /// The nodes from which a token can come to `gateway` by one of these flows that lead to it,
+    /// without going through it: by flows, boundary events and links of its scope. By number.
+    pub fn sources(&self, gateway: NodeId, by: &[FlowId]) -> Vec<bool> {
+        let mut links = std::collections::BTreeMap::<NodeId, Vec<NodeId>>::new();
+        for (id, node) in (0..).map(NodeId).zip(&self.nodes) {
+            if let Some(target) = self.link_target(node) {
+                links.entry(target).or_default().push(id);
             }
         }
-        false
+        let mut is_source = vec![false; self.nodes.len()];
+        let mut found: Vec<NodeId> = by.iter().map(|flow| self.flow(*flow).from).collect();
+        while let Some(id) = found.pop() {
+            let place = usize::try_from(id.0).ok().and_then(|at| is_source.get_mut(at));
+            let Some(place) = place.filter(|known| id != gateway && !**known) else { continue };
+            *place = true;
+            found.extend(self.node(id).incoming.iter().map(|flow| self.flow(*flow).from));
+            if let Kind::Boundary(boundary) = &self.node(id).kind {
+                found.push(boundary.host);
+            }
+            found.extend(links.get(&id).into_iter().flatten());
+        }
+        is_source
     }
 
     fn link_target(&self, node: &Node) -> Option<NodeId> {
-        match &node.kind {
-            Kind::Throw(Action::Link(target)) => Some(*target),
-            _ => None,
-        }
+        if let Kind::Throw(Action::Link(target)) = &node.kind { Some(*target) } else { None }
     }
 }
 

@@ -13,6 +13,7 @@ use std::collections::HashSet;
 
 use windlass_record::flow::Key;
 
+use crate::node::compensate;
 use crate::state::element::{Element, Phase};
 use crate::state::{FlowState, Todo};
 
@@ -101,7 +102,8 @@ fn check_progress(
             let waits = element.job.is_some()
                 || element.user_task.is_some()
                 || !element.waits.is_empty()
-                || !element.parked.is_empty();
+                || !element.parked.is_empty()
+                || compensate::waits_for_handlers(state, key);
             // What threw an error waits for the end that the error brings to its scope.
             let ends_soon = ends_soon(state, element);
             if is_queued || runs || waits || ends_soon {

@@ -31,6 +31,7 @@ pub use job::{JobError, is_listener, job_completed, job_failed, job_threw};
 pub use timer::fire;
 pub use variables::{join, split};
 
+use windlass_record::bound::{Bound, Bounds};
 use windlass_record::flow::{ElementEntered, FlowEvent, FlowIncidentKind, Key};
 
 use crate::graph::{Kind, NodeId, Text, Trigger};
@@ -39,6 +40,9 @@ use crate::state::{FlowState, Todo};
 
 /// Element instances that one step enters or ends at most.
 pub(crate) const FAN_OUT_MAX: usize = 64;
+
+/// Bytes of variables after which a step that writes many leaves the rest to the next one.
+pub(crate) const STEP_BYTES_MAX: usize = 256 << 10;
 
 /// The kernel's way to the state, the log, the time and the jobs.
 pub trait Port {
@@ -50,6 +54,8 @@ pub trait Port {
     fn next_key(&self) -> Key;
     /// The time of the record (ms since the epoch).
     fn now_ms(&self) -> u64;
+    /// How much is allowed.
+    fn bounds(&self) -> &Bounds;
     /// Makes a job and returns its key.
     fn create_job(&mut self, job: &NewJob) -> Key;
     /// Ends a job that nobody needs any more.
@@ -81,6 +87,16 @@ pub(crate) struct Stuck {
 impl Stuck {
     pub(crate) fn new(kind: FlowIncidentKind, message: impl Into<String>) -> Stuck {
         Stuck { kind, message: message.into() }
+    }
+
+    /// More than a bound allows.
+    pub(crate) fn past(
+        kind: FlowIncidentKind,
+        what: impl std::fmt::Display,
+        bound: Bound,
+        max: impl std::fmt::Display,
+    ) -> Stuck {
+        Stuck::new(kind, format!("{what}: more than the bound of {max} {bound}"))
     }
 }
 

@@ -32,7 +32,13 @@ pub(crate) fn activate<P: Port>(port: &mut P, key: Key, node: &Node) -> Result<(
         Kind::Script(script) => script::activate(port, key, script),
         Kind::Decision(decision) => decision::activate(port, key, decision),
         Kind::Call(call) => call::activate(port, key, call),
-        Kind::Exclusive | Kind::Parallel | Kind::Inclusive => {
+        Kind::Exclusive | Kind::Inclusive => {
+            // One that cannot choose has not begun.
+            gateway::chosen(port, key, node)?;
+            enter::pass(port, key);
+            Ok(())
+        }
+        Kind::Parallel => {
             enter::pass(port, key);
             Ok(())
         }

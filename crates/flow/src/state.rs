@@ -202,11 +202,11 @@ impl FlowState {
     }
 
     /// The value of a variable, JSON, as an element instance sees it.
-    pub fn variable(&self, mut scope: Key, name: &str) -> Option<&Text> {
+    pub fn variable(&self, mut scope: Key, name: &str) -> Option<Text> {
         loop {
             let element = self.elements.get(&scope)?;
             if let Some(value) = element.variables.get(name) {
-                return Some(value);
+                return Some(element.results_so_far(name).unwrap_or_else(|| value.clone()));
             }
             scope = element.scope;
         }
@@ -217,7 +217,9 @@ impl FlowState {
         let mut seen = BTreeMap::new();
         while let Some(element) = self.elements.get(&scope) {
             for (name, value) in &element.variables {
-                seen.entry(name.clone()).or_insert_with(|| value.clone());
+                seen.entry(name.clone()).or_insert_with(|| {
+                    element.results_so_far(name).unwrap_or_else(|| value.clone())
+                });
             }
             scope = element.scope;
         }

@@ -9,7 +9,7 @@ use windlass_history::History;
 use windlass_partition::request::{
     Answer, Commands, HandedJob, InstanceRun, Refused, Request, RunInstance, Unsent, WaiterId,
 };
-use windlass_partition::{DURABILITY, Handle};
+use windlass_partition::{Durability, Handle};
 use windlass_record::bound::Bound;
 use windlass_record::command::Command;
 use windlass_record::flow::CreateInstance;
@@ -134,9 +134,9 @@ impl Gateway {
         &self.shared.limits
     }
 
-    /// What an acknowledgement means, in words.
-    pub fn durability(&self) -> &'static str {
-        DURABILITY
+    /// What an acknowledgement means; as text it is in words.
+    pub fn durability(&self) -> Durability {
+        self.shared.partition.durability()
     }
 
     /// How long this process has been at it.

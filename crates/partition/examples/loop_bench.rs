@@ -13,7 +13,7 @@ use windlass_partition::request::{
     Commands, HandedJob, Request, Stream, StreamSink, WaiterId, Wanted,
 };
 use windlass_partition::{Handle, Options, Partition};
-use windlass_record::command::{Command, CompleteJob, CreateJob, Lease, QueueName};
+use windlass_record::command::{Command, CompleteJob, CreateJob, Due, Lease, QueueName};
 use windlass_record::id::JobKey;
 
 const BATCH: usize = 64;
@@ -104,7 +104,7 @@ fn main() {
                         group: "g".into(),
                         priority: 0,
                         retries: 3,
-                        due_ms: None,
+                        due: Due::Now,
                         payload: payload.clone(),
                         options: None,
                     })

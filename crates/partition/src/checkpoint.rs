@@ -187,6 +187,8 @@ pub struct Written {
     pub number: u32,
     /// The newest record that it holds.
     pub lsn: u64,
+    /// When its images were frozen.
+    pub time_ms: u64,
 }
 
 /// The writer thread: writes checkpoints one after the other and trims the log behind them. A
@@ -219,7 +221,8 @@ pub(crate) fn write_checkpoints(
         if let Err(error) = trim(order.images.lsn) {
             tracing::warn!(error = &error as &dyn std::error::Error, "failed to trim the log");
         }
-        let done = Written { number: order.images.number, lsn: order.images.lsn };
+        let Images { number, lsn, time_ms, .. } = order.images;
+        let done = Written { number, lsn, time_ms };
         if written.send(Ok(done)).is_err() {
             return;
         }

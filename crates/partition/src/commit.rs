@@ -9,6 +9,7 @@ use windlass_checkpoint::Checkpoint;
 use windlass_log::{Batch, Log, LogError, Position};
 
 use crate::checkpoint::Order;
+use crate::clock::ClockSource;
 use crate::core::{Action, Delivery, Round};
 use crate::follow::Nudge;
 use crate::request::{QueryAnswer, Refused, Request};
@@ -43,6 +44,8 @@ pub(crate) enum Work {
 /// What the loader has to do, in order.
 pub(crate) enum Errand {
     Delivery(Delivery),
+    /// A round that does not wait for the log, see [`Durability`](crate::Durability).
+    Round(Vec<Delivery>),
     Checkpoint(Box<Order>),
 }
 
@@ -50,12 +53,15 @@ pub(crate) enum Errand {
 pub(crate) struct Done {
     pub(crate) batch: Batch,
     pub(crate) last_lsn: u64,
+    /// How long the log took, waits for room apart.
+    pub(crate) took_us: u64,
     pub(crate) result: Result<Position, LogError>,
 }
 
 /// The commit thread: makes batches durable, then lets their deliveries leave.
 pub(crate) struct Commit {
     pub(crate) log: Arc<dyn Log>,
+    pub(crate) clock: Arc<dyn ClockSource>,
     pub(crate) work: Receiver<Work>,
     pub(crate) done: Sender<Done>,
     pub(crate) deliverer: Deliverer,
@@ -111,17 +117,20 @@ impl Commit {
         /// A full disk is asked again this often.
         const ROOM_AGAIN_AFTER: Duration = Duration::from_millis(50);
         let last_lsn = batch.last_lsn();
-        let result = loop {
-            match self.log.append(&mut batch) {
+        let (result, took_us) = loop {
+            let before_us = self.clock.read().monotonic_us;
+            let result = self.log.append(&mut batch);
+            let took_us = self.clock.read().monotonic_us.saturating_sub(before_us);
+            match result {
                 Err(LogError::NoSpace) => std::thread::sleep(ROOM_AGAIN_AFTER),
-                result => break result,
+                result => break (result, took_us),
             }
         };
         if let (Some(nudge), Ok(_)) = (&self.nudge, &result) {
             nudge.durable(batch.len_bytes());
         }
         let failed = result.is_err();
-        (Done { batch, last_lsn, result }, failed)
+        (Done { batch, last_lsn, took_us, result }, failed)
     }
 
     fn note_idle(&self) {
@@ -176,26 +185,34 @@ pub(crate) struct Loader {
 impl Loader {
     pub(crate) fn run(self) {
         while let Ok(errand) = self.input.recv() {
-            let mut delivery = match errand {
-                Errand::Delivery(delivery) => delivery,
+            let deliveries = match errand {
+                Errand::Delivery(delivery) => vec![delivery],
+                Errand::Round(deliveries) => deliveries,
                 Errand::Checkpoint(order) => {
                     // The writer ends after the loader.
                     let _ = self.orders.send(*order);
                     continue;
                 }
             };
-            match self.fill(&mut delivery) {
-                Ok(()) => self.deliverer.deliver(delivery),
-                Err(lost) => {
-                    delivery.refuse();
-                    // The loop may have ended.
-                    let _ = self.control.send(Control::Fail(StopReason::Payload(lost)));
-                }
+            deliveries.into_iter().for_each(|delivery| self.deliver(delivery));
+        }
+    }
+
+    fn deliver(&self, mut delivery: Delivery) {
+        match self.fill(&mut delivery) {
+            Ok(()) => self.deliverer.deliver(delivery),
+            Err(lost) => {
+                delivery.refuse();
+                // The loop may have ended.
+                let _ = self.control.send(Control::Fail(StopReason::Payload(lost)));
             }
         }
     }
 
     fn fill(&self, delivery: &mut Delivery) -> Result<(), PayloadLost> {
+        if delivery.missing.is_empty() {
+            return Ok(());
+        }
         let mut missing = std::mem::take(&mut delivery.missing);
         missing.sort_by(|a, b| a.key.cmp(&b.key));
         let keys: Vec<&[u8]> = missing.iter().map(|missing| &*missing.key).collect();

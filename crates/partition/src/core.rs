@@ -311,6 +311,11 @@ impl Core {
         [timer_ms, poll_ms, self.awaited.next_end_ms()].into_iter().flatten().min()
     }
 
+    /// What may leave before the round is durable, where that is allowed.
+    pub(crate) fn take_deliveries(&mut self) -> Vec<Delivery> {
+        std::mem::take(&mut self.deliveries)
+    }
+
     /// Closes the round.
     pub fn take(&mut self, recycled: Option<Batch>) -> Round {
         let deliveries = std::mem::take(&mut self.deliveries);
@@ -447,9 +452,7 @@ impl Core {
         while steps < STEPS_PER_ROUND_MAX {
             let mut did = 0;
             self.record(|engine, context, sink| {
-                while did < STEPS_PER_FRAME_MAX && engine.go_on(context, sink) {
-                    did += 1;
-                }
+                did = engine.go_on(context, STEPS_PER_FRAME_MAX, sink);
             });
             if did == 0 {
                 return false;
@@ -567,8 +570,7 @@ impl Core {
     fn serve(&mut self) {
         self.waiters.meet_new_queues(self.engine.state());
         while let Some(queue) = self.served.pop() {
-            while self.engine.state().eligible_jobs(queue) > 0 {
-                let Some((id, in_line)) = self.waiters.first(queue) else { break };
+            while let Some((id, in_line)) = self.waiters.first(self.engine.state(), queue) {
                 if !self.serve_one(queue, id, in_line) {
                     break;
                 }
@@ -579,7 +581,7 @@ impl Core {
     /// Hands jobs to one who waits on a queue. False if there were none after all.
     fn serve_one(&mut self, queue: QueueId, id: WaiterId, in_line: usize) -> bool {
         let Some(waiter) = self.waiters.get(id) else { return false };
-        let eligible = self.engine.state().eligible_jobs(queue);
+        let eligible = self.engine.state().eligible_jobs(queue, waiter.wanted.with_token);
         let share = eligible.div_ceil(u32::try_from(in_line.max(1)).unwrap_or(u32::MAX));
         let is_stream = matches!(waiter.kind, Kind::Stream { .. });
         let turn_max = if is_stream { share.clamp(1, JOBS_PER_TURN_MAX) } else { u32::MAX };

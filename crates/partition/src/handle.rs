@@ -8,6 +8,7 @@ use windlass_record::bound::Bound;
 use windlass_record::command::{Command, CreateJob};
 use windlass_record::flow::FlowCommand;
 
+use crate::options::Durability;
 use crate::request::{Commands, Request};
 
 /// A way into the loop; cheap to clone.
@@ -16,6 +17,7 @@ pub struct Handle {
     pub(crate) first: Sender<Request>,
     pub(crate) usual: Sender<Request>,
     pub(crate) load: Arc<Load>,
+    pub(crate) durability: Durability,
 }
 
 /// What waits for the loop.
@@ -46,6 +48,11 @@ pub enum Overloaded {
 }
 
 impl Handle {
+    /// What an acknowledgement means here.
+    pub fn durability(&self) -> Durability {
+        self.durability
+    }
+
     /// Hands a request to the loop. Results, heartbeats, cancels, returns and everything about
     /// waiters go first and are never refused here: callers hold them back by waiting for answers.
     /// Everything else is refused at the limits of the loop.

@@ -2,13 +2,13 @@
 //!
 //! A partition is one thread that drains commands, decides each against memory, and hands batches
 //! of records to a commit thread; while that makes batch k durable, the loop works on batch k+1.
-//! An answer leaves only when everything it saw is durable.
+//! An answer leaves only when everything it saw is durable, unless [`Durability`] says otherwise.
 //!
 //! Reading order: [`request`] is what goes in and out; [`core`](mod@core) turns requests into
 //! records and answers without any thread or clock; `run` is the loop around it with its commit
 //! thread; [`clock`] is where time enters; `recover` opens a partition from its checkpoint and its
-//! log; [`follow`] is the seam for
-//! those who want every durable record; `payload` keeps bytes, `waiters` keeps those who wait, `finished` those who are done.
+//! log; [`follow`] is the seam for those who want every durable record; `payload` keeps bytes,
+//! `waiters` keeps those who wait, `finished` those who are done; [`tally`] is what the loop counts.
 //!
 //! Servers use [`Partition`] and [`request`]. The other modules are public for the simulator, which
 //! takes the threads' place.
@@ -27,11 +27,12 @@ mod query;
 pub mod recover;
 pub mod request;
 mod run;
+pub mod tally;
 pub mod waiters;
 mod why;
 
 pub use follow::{FollowLag, Followed, Follower, Record};
 pub use handle::{Handle, Overloaded};
-pub use options::{DURABILITY, Options};
+pub use options::{Durability, Options};
 pub use recover::OpenError;
 pub use run::{Checkpoints, Partition, PayloadLost, Recovery, StopReason};

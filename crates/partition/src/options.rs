@@ -1,11 +1,45 @@
 //! How a partition runs.
 
+use std::fmt;
 use std::time::Duration;
 
 use windlass_record::bound::Bounds;
 
-/// What an acknowledgement means, in words, for answers and pages.
-pub const DURABILITY: &str = "fsync before every acknowledgement";
+/// What an acknowledgement means. As text it is what answers and pages say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// What was acknowledged is on disk.
+    #[default]
+    Fsync,
+    /// What was acknowledged will be: batches are collected for this long, then written and synced.
+    /// Who dies before that, process or machine, has lost it. Batches are held back and not written
+    /// without a sync, because the log proves by each batch that the one before it was durable.
+    Interval(Duration),
+}
+
+impl Durability {
+    /// Its name in settings and labels.
+    pub fn name(self) -> &'static str {
+        match self {
+            Durability::Fsync => "fsync",
+            Durability::Interval(_) => "interval",
+        }
+    }
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Durability::Fsync => f.write_str("fsync before every acknowledgement"),
+            Durability::Interval(every) => write!(
+                f,
+                "interval: acknowledged before it is on disk; fsync at most every {} ms, and a crash \
+                 loses what was acknowledged since the last one",
+                every.as_millis()
+            ),
+        }
+    }
+}
 
 /// How a partition runs.
 #[derive(Clone, Debug)]
@@ -36,6 +70,8 @@ pub struct Options {
     pub finished_max: usize,
     /// No lease ends before this after the partition came up.
     pub lease_grace: Duration,
+    /// When answers leave.
+    pub durability: Durability,
 }
 
 impl Default for Options {
@@ -54,6 +90,7 @@ impl Default for Options {
             payload_bytes_max: 8 << 30,
             finished_max: 1_000_000,
             lease_grace: Duration::from_secs(10),
+            durability: Durability::Fsync,
         }
     }
 }

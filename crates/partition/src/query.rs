@@ -13,6 +13,7 @@ use crate::core::{Core, Missing};
 use crate::finished::FinishedJob;
 use crate::payload::Bytes;
 use crate::request::{JobFilter, JobView, Query, QueryAnswer, QueueView, StatusView};
+use crate::tally::Tally;
 
 /// Jobs of a page at most.
 const PAGE_MAX: usize = 1_000;
@@ -24,6 +25,10 @@ pub(crate) struct LogView {
     pub(crate) durable_lsn: u64,
     pub(crate) checkpoint_lsn: u64,
     pub(crate) last_sync_ms: u64,
+    pub(crate) checkpoint_ms: u64,
+    pub(crate) checkpoint_took_ms: u64,
+    pub(crate) appends_us: Tally,
+    pub(crate) batch_commands: Tally,
 }
 
 impl Core {
@@ -70,6 +75,10 @@ impl Core {
             durable_lsn: log.durable_lsn,
             checkpoint_lsn: log.checkpoint_lsn,
             last_sync_ms: log.last_sync_ms,
+            checkpoint_ms: log.checkpoint_ms,
+            checkpoint_took_ms: log.checkpoint_took_ms,
+            appends_us: log.appends_us,
+            batch_commands: log.batch_commands,
             live_jobs: self.engine.state().jobs().live(),
             waiters: u32::try_from(self.waiters.len()).unwrap_or(u32::MAX),
             payload_bytes: self.payloads.resident_bytes(),

@@ -83,6 +83,8 @@ pub struct Recovered {
     pub last_ms: u64,
     /// The last record of the checkpoint.
     pub checkpoint_lsn: u64,
+    /// The time of its state; 0 when there is none.
+    pub checkpoint_ms: u64,
     /// The last record of the log.
     pub durable_lsn: u64,
     /// Where it is.
@@ -124,6 +126,7 @@ pub fn recover(
         core,
         last_ms,
         checkpoint_lsn,
+        checkpoint_ms: checkpoint.stamp().map_or(0, |stamp| stamp.time_ms),
         durable_lsn: opened.lsn,
         position: opened.position,
         replayed,

@@ -14,6 +14,8 @@ use windlass_record::id::{JobKey, QueueId, Token};
 use windlass_record::policy::QueueSettings;
 use windlass_record::rejection::Rejection;
 
+use crate::tally::Tally;
+
 /// What the loop can be asked.
 pub enum Request {
     /// Decide commands, each for itself, in order.
@@ -398,6 +400,15 @@ pub struct StatusView {
     pub checkpoint_lsn: u64,
     /// When the last sync ended (ms since the epoch); 0 is "none yet".
     pub last_sync_ms: u64,
+    /// When the state of the newest checkpoint was that of the partition (ms since the epoch); 0 is
+    /// "there is none".
+    pub checkpoint_ms: u64,
+    /// From the freeze of the newest checkpoint of this life until it was durable; 0 is "none yet".
+    pub checkpoint_took_ms: u64,
+    /// How long the log took to write and sync each batch.
+    pub appends_us: Tally,
+    /// Commands of each batch.
+    pub batch_commands: Tally,
     /// Live jobs.
     pub live_jobs: u32,
     /// Waiting polls and streams.

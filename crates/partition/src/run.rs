@@ -25,13 +25,14 @@ use windlass_record::rejection::Rejection;
 
 use crate::checkpoint::{Order, Written, write_checkpoints};
 use crate::clock::{ClockSource, EngineClock, SystemClock};
-use crate::commit::{Commit, Deliverer, Done, Loader, Work, refuse_request};
-use crate::core::{Core, Delivery};
+use crate::commit::{Commit, Deliverer, Done, Errand, Loader, Work, refuse_request};
+use crate::core::{Core, Delivery, Round};
 use crate::follow::{self, Follow, FollowLag, Follower};
 use crate::handle::{Handle, Load, weight};
-use crate::options::Options;
+use crate::options::{Durability, Options};
 use crate::recover::{OpenError, Recovered, recover};
 use crate::request::{Query, QueryAnswer, Request};
+use crate::tally::Tally;
 
 /// Requests of the usual lane taken in one round.
 const USUAL_PER_ROUND_MAX: usize = 256;
@@ -171,9 +172,12 @@ impl Partition {
             bytes_max: options.loop_bytes_max,
             ..Load::default()
         });
-        let handle = Handle { first: first.clone(), usual, load: load.clone() };
+        let durability = options.durability;
+        let handle = Handle { first: first.clone(), usual, load: load.clone(), durability };
 
-        let stores = Stores { log: &log, checkpoint: &checkpoint, follower };
+        let world =
+            World { log: log.clone(), checkpoint: checkpoint.clone(), clock: clock.clone() };
+        let stores = Stores { world: &world, follower };
         let beside = start_beside(&stores, &recovered, &options, (first, control.clone()))?;
         let mut threads = beside.threads;
         let now_ms = recovered.last_ms;
@@ -187,14 +191,22 @@ impl Partition {
             control: control_in,
             load,
             work: beside.work,
+            at_once: match durability {
+                Durability::Fsync => None,
+                Durability::Interval(_) => Some(beside.to_load),
+            },
+            handed_over_us: 0,
             done: beside.done,
             written: beside.written,
             in_flight: false,
             recycled: None,
             position: recovered.position,
             durable_lsn: recovered.durable_lsn,
-            checkpoint: CheckpointState::new(recovered.checkpoint_lsn),
+            checkpoint: CheckpointState::new(recovered.checkpoint_lsn, recovered.checkpoint_ms),
             last_sync_ms: 0,
+            commands: 0,
+            batch_commands: Tally::default(),
+            appends_us: Tally::default(),
             callers: Vec::new(),
             callers_frozen: Vec::new(),
             options,
@@ -269,9 +281,17 @@ impl Partition {
     }
 }
 
+/// What the threads work with.
+struct World {
+    log: Arc<dyn Log>,
+    checkpoint: Arc<dyn Checkpoint>,
+    clock: Arc<dyn ClockSource>,
+}
+
 /// How the loop talks to the threads beside it.
 struct Beside {
     work: Sender<Work>,
+    to_load: Sender<Errand>,
     done: Receiver<Done>,
     written: Receiver<windlass_checkpoint::Result<Written>>,
     threads: Vec<JoinHandle<()>>,
@@ -280,8 +300,7 @@ struct Beside {
 
 /// What the partition stands on.
 struct Stores<'a> {
-    log: &'a Arc<dyn Log>,
-    checkpoint: &'a Arc<dyn Checkpoint>,
+    world: &'a World,
     follower: Option<Arc<dyn Follower>>,
 }
 
@@ -292,8 +311,7 @@ fn start_beside(
     options: &Options,
     (returns, control): (Sender<Request>, Sender<Control>),
 ) -> Result<Beside, OpenError> {
-    let Stores { log, checkpoint, follower } = stores;
-    let (log, checkpoint) = (*log, *checkpoint);
+    let Stores { world: World { log, checkpoint, clock }, follower } = stores;
     let mut threads = Vec::new();
     let mut follow_lag = FollowLag::default();
     let mut nudge = None;
@@ -311,9 +329,10 @@ fn start_beside(
     let (written_out, written) = unbounded();
     let commit = Commit {
         log: log.clone(),
+        clock: clock.clone(),
         work: work_in,
         done: done_out,
-        deliverer: Deliverer { to_load: Some(to_load), returns: returns.clone() },
+        deliverer: Deliverer { to_load: Some(to_load.clone()), returns: returns.clone() },
         nudge,
     };
     let loader = Loader {
@@ -332,7 +351,7 @@ fn start_beside(
             follow::trim(&*log, lsn, follower.as_deref(), bytes_max)
         });
     })?);
-    Ok(Beside { work, done, written, threads, follow_lag })
+    Ok(Beside { work, to_load, done, written, threads, follow_lag })
 }
 
 fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, OpenError> {
@@ -350,6 +369,10 @@ struct Run {
     control: Receiver<Control>,
     load: Arc<Load>,
     work: Sender<Work>,
+    /// Where deliveries go that do not wait for the log; `None` when all do.
+    at_once: Option<Sender<Errand>>,
+    /// When the commit thread got its newest batch.
+    handed_over_us: u64,
     done: Receiver<Done>,
     written: Receiver<windlass_checkpoint::Result<Written>>,
     /// The commit thread has a batch.
@@ -360,6 +383,10 @@ struct Run {
     durable_lsn: u64,
     checkpoint: CheckpointState,
     last_sync_ms: u64,
+    /// Commands since the last hand-over.
+    commands: u64,
+    batch_commands: Tally,
+    appends_us: Tally,
     /// Who asked since the newest freeze: what they saw may only be in the next checkpoint.
     callers: Vec<Sender<u64>>,
     /// Who asked before it, and waits for the checkpoint under way.
@@ -372,6 +399,8 @@ struct CheckpointState {
     number: u32,
     /// Of the newest durable one.
     lsn: u64,
+    time_ms: u64,
+    took_ms: u64,
     /// Log bytes appended since the newest freeze.
     bytes_since: u64,
     /// Log bytes appended since the freeze of the newest durable one.
@@ -393,10 +422,12 @@ enum Stage {
 }
 
 impl CheckpointState {
-    fn new(lsn: u64) -> CheckpointState {
+    fn new(lsn: u64, time_ms: u64) -> CheckpointState {
         CheckpointState {
             number: 0,
             lsn,
+            time_ms,
+            took_ms: 0,
             bytes_since: 0,
             lag_bytes: 0,
             last_us: 0,
@@ -467,12 +498,35 @@ impl Run {
     fn until_due(&self) -> Duration {
         /// Longest sleep: clocks may jump, and a checkpoint may be due.
         const NAP_MAX: Duration = Duration::from_millis(500);
-        match self.core.next_due_ms() {
+        let due = match self.core.next_due_ms() {
             None => NAP_MAX,
             Some(due_ms) => {
                 Duration::from_millis(due_ms.saturating_sub(self.core.now_ms())).min(NAP_MAX)
             }
+        };
+        match self.until_hand_over() {
+            Some(sync) if !self.in_flight && self.core.has_round() => due.min(sync),
+            Some(_) | None => due,
         }
+    }
+
+    /// How long batches are still collected; `None` when they are not.
+    fn until_hand_over(&self) -> Option<Duration> {
+        match self.options.durability {
+            Durability::Fsync => None,
+            Durability::Interval(every) => {
+                let now_us = self.source.read().monotonic_us;
+                let elapsed = Duration::from_micros(now_us.saturating_sub(self.handed_over_us));
+                Some(every.saturating_sub(elapsed))
+            }
+        }
+    }
+
+    /// Whether the open batch must wait for more.
+    fn collects(&self) -> bool {
+        let full = self.core.batch_bytes() >= self.options.batch_bytes_max;
+        let wanted = matches!(self.checkpoint.stage, Stage::Waiting(_));
+        !full && !wanted && self.until_hand_over().is_some_and(|left| !left.is_zero())
     }
 
     fn happen(&mut self, happened: Happened) -> Option<StopReason> {
@@ -522,6 +576,9 @@ impl Run {
     }
 
     fn request(&mut self, request: Request) {
+        if let Request::Commands(commands) = &request {
+            self.commands += u64::try_from(commands.items.len()).unwrap_or(u64::MAX);
+        }
         let asks_status = matches!(request, Request::Query(Query::Status, _));
         let reply = match request {
             Request::Query(_, reply) if asks_status => reply,
@@ -539,6 +596,10 @@ impl Run {
             durable_lsn: self.durable_lsn,
             checkpoint_lsn: self.checkpoint.lsn,
             last_sync_ms: self.last_sync_ms,
+            checkpoint_ms: self.checkpoint.time_ms,
+            checkpoint_took_ms: self.checkpoint.took_ms,
+            appends_us: self.appends_us,
+            batch_commands: self.batch_commands,
         });
         // Says what is durable, so it need not wait for more to be.
         reply(Ok(QueryAnswer::Status(Box::new(status))));
@@ -546,13 +607,23 @@ impl Run {
 
     /// Gives the commit thread what there is, if it has nothing to do.
     fn hand_over(&mut self) {
-        if !self.core.has_round() || self.in_flight {
+        if let Some(at_once) = &self.at_once {
+            let deliveries = self.core.take_deliveries();
+            if !deliveries.is_empty() {
+                // The loader ends after the loop.
+                let _ = at_once.send(Errand::Round(deliveries));
+            }
+        }
+        if !self.core.has_round() || self.in_flight || self.collects() {
             return;
         }
+        self.handed_over_us = self.source.read().monotonic_us;
         let round = self.core.take(self.recycled.take());
         self.in_flight = round.batch.is_some();
+        let commands = std::mem::take(&mut self.commands);
         if let Some(batch) = &round.batch {
             let bytes = u64::try_from(batch.len_bytes()).unwrap_or(u64::MAX);
+            self.batch_commands.add(commands);
             self.checkpoint.bytes_since += bytes;
             self.checkpoint.lag_bytes += bytes;
         }
@@ -563,6 +634,7 @@ impl Run {
     fn batch_done(&mut self, done: Done) -> Option<StopReason> {
         self.in_flight = false;
         self.recycled = Some(done.batch);
+        self.appends_us.add(done.took_us);
         match done.result {
             Ok(position) => {
                 self.position = position;
@@ -663,8 +735,13 @@ impl Run {
     fn checkpoint_written(&mut self, written: &Written) {
         self.checkpoint.stage = Stage::Idle;
         self.checkpoint.lsn = written.lsn;
+        self.checkpoint.time_ms = written.time_ms;
+        let took_us = self.source.read().monotonic_us.saturating_sub(self.checkpoint.last_us);
+        self.checkpoint.took_ms = took_us.div_ceil(1_000).max(1);
         self.checkpoint.lag_bytes = self.checkpoint.bytes_since;
         self.core.payloads.saved_through(written.number);
+        // Who hears of it may create at once, in this very round.
+        self.refuse_or_not();
         for caller in self.callers_frozen.drain(..) {
             // It may have given up.
             let _ = caller.send(written.lsn);
@@ -674,8 +751,12 @@ impl Run {
     /// Tells everybody who waits that there is nothing more to come.
     fn end(&mut self) {
         let deliveries = self.core.abandon();
-        let left = self.core.take(None).deliveries;
+        let Round { batch, deliveries: left } = self.core.take(None);
         deliveries.into_iter().chain(left).for_each(Delivery::refuse);
+        if self.at_once.is_some() && batch.is_some() {
+            // It was acknowledged, so it should reach the disk if it still can.
+            let _ = self.work.send(Work::Round(Round { batch, deliveries: Vec::new() }));
+        }
         for request in self.first.try_iter().chain(self.usual.try_iter()) {
             refuse_request(request);
         }

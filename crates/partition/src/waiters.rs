@@ -15,16 +15,41 @@ use crate::request::{PollReply, StreamSink, WaiterId, Wanted};
 #[derive(Default)]
 pub struct Waiters {
     all: HashMap<WaiterId, Waiter, FxBuildHasher>,
-    /// Who wants jobs of a queue now, oldest first.
-    lines: Vec<BTreeSet<(u64, WaiterId)>>,
-    /// How many watch a queue, with credits or without, and when it was asked last.
-    watchers: Vec<(u32, u64)>,
+    /// Who wants jobs of a queue now.
+    lines: Vec<Line>,
+    /// Who watches a queue, with credits or without: those without tokens, then those with.
+    watchers: Vec<[Watchers; 2]>,
     /// Who asked for a queue that does not exist yet.
     hoping: HashMap<QueueName, Vec<WaiterId>>,
     /// When polls give up.
     ends: BTreeSet<(u64, WaiterId)>,
     last_stamp: u64,
     queues_known: usize,
+}
+
+/// Those who want jobs of one queue, oldest first.
+#[derive(Default)]
+struct Line {
+    without_token: BTreeSet<(u64, WaiterId)>,
+    with_token: BTreeSet<(u64, WaiterId)>,
+}
+
+impl Line {
+    fn of(&mut self, with_token: bool) -> &mut BTreeSet<(u64, WaiterId)> {
+        if with_token { &mut self.with_token } else { &mut self.without_token }
+    }
+
+    fn len(&self) -> usize {
+        self.without_token.len() + self.with_token.len()
+    }
+}
+
+/// Those who watch a queue.
+#[derive(Clone, Copy, Default)]
+struct Watchers {
+    count: u32,
+    /// When it was asked last; 0 is never.
+    asked_ms: u64,
 }
 
 /// One who waits.
@@ -74,9 +99,9 @@ impl Waiters {
         queues.sort_unstable();
         queues.dedup();
         for queue in &queues {
-            let (watchers, asked_ms) = self.watchers_mut(*queue);
-            *watchers += 1;
-            *asked_ms = now_ms;
+            let watchers = self.watchers_mut(*queue, wanted.with_token);
+            watchers.count += 1;
+            watchers.asked_ms = now_ms;
         }
         if let Kind::Poll { ends_ms, .. } = &kind {
             self.ends.insert((*ends_ms, id));
@@ -94,7 +119,7 @@ impl Waiters {
         self.leave(id);
         let waiter = self.all.remove(&id)?;
         for queue in &waiter.queues {
-            self.watchers_mut(*queue).0 -= 1;
+            self.watchers_mut(*queue, waiter.wanted.with_token).count -= 1;
         }
         if let Kind::Poll { ends_ms, .. } = &waiter.kind {
             self.ends.remove(&(*ends_ms, id));
@@ -134,11 +159,23 @@ impl Waiters {
         self.all.get(&id).map_or(&[], |waiter| &waiter.queues)
     }
 
-    /// The oldest who wants jobs of a queue, and how many want them.
-    pub(crate) fn first(&self, queue: QueueId) -> Option<(WaiterId, usize)> {
+    /// The oldest for whom a queue has jobs now, and how many there are like that.
+    pub(crate) fn first(&self, state: &State, queue: QueueId) -> Option<(WaiterId, usize)> {
         let line = self.lines.get(usize::try_from(queue.0).ok()?)?;
-        let &(_, id) = line.first()?;
-        Some((id, line.len()))
+        if state.eligible_jobs(queue, false) > 0 {
+            let first = match (line.without_token.first(), line.with_token.first()) {
+                (Some(a), Some(b)) => Some(a.min(b)),
+                (a, b) => a.or(b),
+            };
+            return first.map(|&(_, id)| (id, line.len()));
+        }
+        let &(_, id) = line.with_token.first().filter(|_| state.eligible_jobs(queue, true) > 0)?;
+        Some((id, line.with_token.len()))
+    }
+
+    /// Whether anybody waits for what a queue has.
+    pub fn lacks(&self, state: &State, queue: QueueId) -> bool {
+        self.first(state, queue).is_some()
     }
 
     /// How many want jobs of a queue.
@@ -147,27 +184,22 @@ impl Waiters {
         line.map_or(0, |line| u32::try_from(line.len()).unwrap_or(u32::MAX))
     }
 
-    /// Whether anybody watches a queue, with credits or without.
-    pub(crate) fn watched(&self, queue: QueueId) -> bool {
-        self.watchers_of(queue).0 > 0
-    }
-
-    /// When a queue was asked for jobs last; 0 is never.
-    pub(crate) fn last_asked_ms(&self, queue: QueueId) -> u64 {
-        self.watchers_of(queue).1
-    }
-
-    fn watchers_of(&self, queue: QueueId) -> (u32, u64) {
+    /// Whether anybody watches a queue, with credits or without, or asked it at `since_ms` or later;
+    /// only those with tokens count where they are wanted.
+    pub(crate) fn watched(&self, queue: QueueId, wants_token: bool, since_ms: u64) -> bool {
         let index = usize::try_from(queue.0).expect("usize has at least 32 bits");
-        self.watchers.get(index).copied().unwrap_or_default()
+        let [without_token, with_token] = self.watchers.get(index).copied().unwrap_or_default();
+        let watch = |it: Watchers| it.count > 0 || it.asked_ms > since_ms;
+        watch(with_token) || !wants_token && watch(without_token)
     }
 
-    fn watchers_mut(&mut self, queue: QueueId) -> &mut (u32, u64) {
+    fn watchers_mut(&mut self, queue: QueueId, with_token: bool) -> &mut Watchers {
         let index = usize::try_from(queue.0).expect("usize has at least 32 bits");
         if self.watchers.len() <= index {
-            self.watchers.resize(index + 1, (0, 0));
+            self.watchers.resize(index + 1, Default::default());
         }
-        self.watchers.get_mut(index).expect("just made")
+        let [without, with] = self.watchers.get_mut(index).expect("just made");
+        if with_token { with } else { without }
     }
 
     /// Polls whose time is over.
@@ -202,7 +234,8 @@ impl Waiters {
                 self.leave(id);
                 if let Some(waiter) = self.all.get_mut(&id) {
                     waiter.queues.push(queue);
-                    self.watchers_mut(queue).0 += 1;
+                    let with_token = waiter.wanted.with_token;
+                    self.watchers_mut(queue, with_token).count += 1;
                 }
                 self.join(id);
             }
@@ -239,10 +272,10 @@ impl Waiters {
         for queue in &waiter.queues {
             let index = usize::try_from(queue.0).expect("usize has at least 32 bits");
             if self.lines.len() <= index {
-                self.lines.resize_with(index + 1, BTreeSet::new);
+                self.lines.resize_with(index + 1, Line::default);
             }
             if let Some(line) = self.lines.get_mut(index) {
-                line.insert((self.last_stamp, id));
+                line.of(waiter.wanted.with_token).insert((self.last_stamp, id));
             }
         }
     }
@@ -252,7 +285,7 @@ impl Waiters {
         for queue in &waiter.queues {
             let line = usize::try_from(queue.0).ok().and_then(|index| self.lines.get_mut(index));
             if let Some(line) = line {
-                line.remove(&(waiter.stamp, id));
+                line.of(waiter.wanted.with_token).remove(&(waiter.stamp, id));
             }
         }
     }

@@ -19,8 +19,8 @@ impl Core {
         let state = self.engine.state();
         let Some(slot) = state.find(key) else { return self.why_at_rest(key) };
         let queue = state.queue_of(slot);
-        let watched = self.waiters.watched(queue)
-            || self.waiters.last_asked_ms(queue) + ASKED_LATELY_MS > self.now_ms();
+        let lately_ms = self.now_ms().saturating_sub(ASKED_LATELY_MS);
+        let watched = self.waiters.watched(queue, state.wants_token(slot), lately_ms);
         let pollers = if watched { Pollers::Waiting } else { Pollers::Absent };
         let why = state.why(slot, self.now_ms(), pollers);
         let (position, lane_rank) = match why.place {

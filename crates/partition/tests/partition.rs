@@ -11,9 +11,9 @@ use windlass_partition::request::{
     Answer, Commands, HandedJob, JobFilter, Poll, Query, QueryAnswer, Refused, Request, Stream,
     StreamSink, WaiterId, Wanted,
 };
-use windlass_partition::{Handle, Options, Partition};
+use windlass_partition::{Durability, Handle, Options, Partition};
 use windlass_record::command::{
-    Command, CompleteJob, CreateJob, JobOptions, Lease, PauseQueue, QueueName,
+    Command, CompleteJob, CreateJob, Due, JobOptions, Lease, PauseQueue, QueueName, ReleaseJob,
 };
 use windlass_record::id::JobKey;
 use windlass_record::rejection::Rejection;
@@ -55,10 +55,14 @@ impl Fixture {
     }
 
     fn poll(&self, id: u64, wait_ms: u64) -> mpsc::Receiver<Vec<HandedJob>> {
+        self.poll_for(id, wait_ms, wanted())
+    }
+
+    fn poll_for(&self, id: u64, wait_ms: u64, wanted: Wanted) -> mpsc::Receiver<Vec<HandedJob>> {
         let (tx, rx) = mpsc::channel();
         let poll = Poll {
             id: WaiterId(id),
-            wanted: wanted(),
+            wanted,
             jobs_max: 10,
             bytes_max: u64::MAX,
             wait_ms,
@@ -111,7 +115,7 @@ fn create_with(group: &str, options: Option<Box<JobOptions>>) -> Command {
         group: group.into(),
         priority: 0,
         retries: 3,
-        due_ms: None,
+        due: Due::Now,
         payload: Arc::from(*b"{}"),
         options,
     })
@@ -154,6 +158,53 @@ fn jobs_for_a_poll_whose_client_is_gone_are_ready_again_at_once() {
     let jobs = fixture.poll(2, 5_000).recv_timeout(SOON).unwrap();
     assert_eq!(jobs.iter().map(|job| job.key).collect::<Vec<_>>(), [key]);
     assert_eq!(jobs[0].activation, 2, "the number of the lost activation is spent");
+}
+
+/// One who asks without tokens stood first in line for a job that is only for those with tokens, and
+/// nobody got it.
+#[test]
+fn a_fenced_job_goes_past_those_who_wait_without_tokens() {
+    let fixture = Fixture::new();
+    let key = key_of(fixture.give(create("a")));
+    let held = fixture.poll(1, 5_000).recv_timeout(SOON).unwrap().remove(0);
+    let without = Wanted { with_token: false, ..wanted() };
+    let first = fixture.poll_for(2, 30_000, without);
+    let second = fixture.poll(3, 30_000);
+    let lease = Lease { key, activation: Some(held.activation) };
+    let release = ReleaseJob { lease, delay_ms: 0 };
+    assert_eq!(fixture.give(Command::ReleaseJob(release)), Ok(Answer::Done));
+    let keys = |jobs: Vec<HandedJob>| jobs.iter().map(|job| job.key).collect::<Vec<_>>();
+    assert_eq!(keys(second.recv_timeout(SOON).unwrap()), [key]);
+    let other = key_of(fixture.give(create("a")));
+    assert_eq!(keys(first.recv_timeout(SOON).unwrap()), [other], "it still waits");
+}
+
+/// Answers do not wait for the log where that was asked for; checkpoints and an orderly stop do.
+#[test]
+fn at_an_interval_answers_leave_before_they_are_durable() {
+    let hour = Duration::from_secs(3_600);
+    let options = Options { durability: Durability::Interval(hour), ..Options::default() };
+    let fixture = Fixture::with(options);
+    // The first batch finds nothing to wait for.
+    key_of(fixture.give(create("a")));
+    let status = |fixture: &Fixture| {
+        let QueryAnswer::Status(status) = fixture.query(Query::Status) else { panic!() };
+        (status.lsn, status.durable_lsn)
+    };
+    let second = key_of(fixture.give(create("a")));
+    let (lsn, durable_lsn) = status(&fixture);
+    assert!(durable_lsn < lsn, "{durable_lsn} is durable of {lsn}");
+    assert_eq!(fixture.poll(1, 0).recv_timeout(SOON).unwrap().len(), 2);
+    let checkpoint_lsn = fixture.partition.checkpoint_now().unwrap();
+    assert!(checkpoint_lsn >= lsn && status(&fixture).1 >= checkpoint_lsn);
+    let third = key_of(fixture.give(create("a")));
+    let Fixture { partition, log, disk } = fixture;
+    partition.stop();
+    let partition = open(Options::default(), &log, &disk);
+    let fixture = Fixture { partition, log, disk };
+    for key in [second, third] {
+        assert!(matches!(fixture.query(Query::Job(key)), QueryAnswer::Job(Some(_))));
+    }
 }
 
 struct Sink(mpsc::Sender<Vec<HandedJob>>, mpsc::Sender<JobKey>);

@@ -47,6 +47,16 @@ pub enum Bound {
     LogSpace,
     /// How far checkpoints may lag behind the log before creates are refused.
     CheckpointLag,
+    /// Items of one multi-instance.
+    LoopItems,
+    /// Bytes of variables that one step of a flow writes.
+    VariableBytes,
+    /// Call activities in each other.
+    CallDepth,
+    /// Live process instances below one.
+    CalledInstances,
+    /// Elements that one scope enters before any of its elements waits.
+    ElementsWithoutWait,
 }
 
 impl fmt::Display for Bound {
@@ -73,6 +83,11 @@ impl fmt::Display for Bound {
             Bound::LoopBytes => "bytes waiting for the partition",
             Bound::LogSpace => "free space of the log",
             Bound::CheckpointLag => "checkpoint lag",
+            Bound::LoopItems => "items of a multi-instance",
+            Bound::VariableBytes => "bytes of variables",
+            Bound::CallDepth => "call activities in each other",
+            Bound::CalledInstances => "live process instances below one",
+            Bound::ElementsWithoutWait => "elements entered without a wait state",
         })
     }
 }
@@ -117,6 +132,16 @@ pub struct Bounds {
     pub request_id_ms: u64,
     /// Groups without jobs whose scheme counter is kept; past it the oldest is forgotten.
     pub idle_groups_max: u32,
+    /// See [`Bound::LoopItems`].
+    pub loop_items_max: u32,
+    /// See [`Bound::VariableBytes`].
+    pub variable_bytes_max: usize,
+    /// See [`Bound::CallDepth`].
+    pub call_depth_max: u32,
+    /// See [`Bound::CalledInstances`].
+    pub called_instances_max: u32,
+    /// See [`Bound::ElementsWithoutWait`].
+    pub elements_without_wait_max: u32,
 }
 
 impl Default for Bounds {
@@ -141,6 +166,11 @@ impl Default for Bounds {
             request_ids_max: 1_000_000,
             request_id_ms: 10 * 60 * 1000,
             idle_groups_max: 10_000,
+            loop_items_max: 100_000,
+            variable_bytes_max: 4 << 20,
+            call_depth_max: 1_000,
+            called_instances_max: 100_000,
+            elements_without_wait_max: 100_000,
         }
     }
 }

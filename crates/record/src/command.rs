@@ -74,12 +74,24 @@ pub struct CreateJob {
     pub priority: i32,
     /// Retries after the first attempt.
     pub retries: i32,
-    /// Not before this time (ms since the epoch).
-    pub due_ms: Option<u64>,
+    /// Not before then.
+    pub due: Due,
     /// The variables, JSON by convention; the engine does not look.
     pub payload: Bytes,
     /// What most jobs do not have.
     pub options: Option<Box<JobOptions>>,
+}
+
+/// When a new job may be handed out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Due {
+    /// At once.
+    #[default]
+    Now,
+    /// Not before this time (ms since the epoch).
+    At(u64),
+    /// Not before this long (ms) after the time of the record.
+    After(u64),
 }
 
 /// What most jobs do not have.

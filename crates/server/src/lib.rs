@@ -4,8 +4,10 @@
 //! [`ServerHandle`] instead, for tests and for programs that carry a server inside.
 //!
 //! Reading order: [`settings`] is the one table of settings and where their values come from;
-//! [`data`] is the layout of the data directory; `history` joins the read model to the partition; [`server`](mod@server) starts and stops; [`listen`]
-//! is the port; [`watch`] is `/health` and `/metrics`; [`logging`] is what goes to standard error;
+//! [`data`] is the layout of the data directory; `history` joins the read model to the partition;
+//! [`server`](mod@server) starts and stops; [`listen`] is the port; [`watch`] is `/health` and
+//! `/metrics`; [`logging`] is what goes to standard error and to a collector of traces, `trace` the
+//! span of a request;
 //! [`error`] is everything that can go wrong.
 //!
 //! Absent on purpose: authentication (until its issue brings it, the server listens on loopback
@@ -19,6 +21,7 @@ pub mod listen;
 pub mod logging;
 pub mod server;
 pub mod settings;
+mod trace;
 pub mod watch;
 
 pub use error::{ConfigError, ServeError};

@@ -19,7 +19,7 @@ use windlass_gateway::Gateway;
 use windlass_gateway::record::command::Command;
 use windlass_history::History;
 use windlass_partition::clock::SystemClock;
-use windlass_partition::{DURABILITY, Follower, Partition, Recovery, StopReason};
+use windlass_partition::{Durability, Follower, Partition, Recovery, StopReason};
 
 use crate::data::{self, Data};
 use crate::error::ServeError;
@@ -110,13 +110,19 @@ pub async fn start(config: Config) -> Result<ServerHandle, ServeError> {
         }
         None => router,
     };
-    let router = router.fallback(pages::not_found);
+    let mut router = router.fallback(pages::not_found);
+    if config.sends_traces() {
+        router = router.layer(axum::middleware::from_fn(crate::trace::span_of_request));
+    }
     let connections_max = config.connections_max;
     let main = Port { listener, router, connections_max, send_buffer_bytes_max: SEND_BUFFER_BYTES };
     let mut listening = JoinSet::new();
     listening.spawn(listen::run(main, closing.clone(), config.shutdown()));
     if let Some((listener, address)) = zeebe {
-        let router = windlass_api_zeebe::router(&gateway, address);
+        let mut router = windlass_api_zeebe::router(&gateway, address);
+        if config.sends_traces() {
+            router = router.layer(axum::middleware::from_fn(crate::trace::span_of_request));
+        }
         let send_buffer_bytes_max = ZEEBE_SEND_BUFFER_BYTES;
         let port = Port { listener, router, connections_max, send_buffer_bytes_max };
         listening.spawn(listen::run(port, closing, config.shutdown()));
@@ -258,7 +264,7 @@ fn announce(
     tracing::info!(
         version = windlass_api_native::VERSION,
         data_dir = %config.data_dir.display(),
-        durability = DURABILITY,
+        durability = %config.durability(),
         recovered_jobs = recovery.live_jobs,
         checkpoint_lsn = recovery.checkpoint_lsn,
         replayed_records = recovery.replayed,
@@ -268,6 +274,9 @@ fn announce(
         zeebe_listen = zeebe.map(tracing::field::display),
         "windlass is ready"
     );
+    if config.durability() != Durability::Fsync {
+        tracing::warn!("a crash loses acknowledged work: --durability interval is on");
+    }
     for address in [Some(address), zeebe].into_iter().flatten() {
         if !address.ip().is_loopback() {
             tracing::warn!(listen = %address, "everybody who reaches this address can do everything");

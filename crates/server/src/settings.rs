@@ -14,7 +14,7 @@ use windlass_gateway::record::command::{ConfigureQueue, QueueName};
 use windlass_gateway::record::policy::{JobOrder, PriorityRule, QueueSettings, RateWindow};
 use windlass_history::JobLevel;
 use windlass_log::FileLogOptions;
-use windlass_partition::Options;
+use windlass_partition::{Durability, Options};
 
 use crate::error::ConfigError;
 
@@ -102,6 +102,10 @@ settings! {
         "How long a shutdown waits for open connections, and again for the last checkpoint";
     connections_max: usize = "10000", "WINDLASS_CONNECTIONS_MAX",
         "Connections at once; further ones wait to be accepted";
+    durability: DurabilityMode = "fsync", "WINDLASS_DURABILITY",
+        "What an acknowledgement means: fsync (it is on disk) or interval (it will be; a crash of process or machine LOSES ACKNOWLEDGED WORK)";
+    durability_interval_ms: u64 = "50", "WINDLASS_DURABILITY_INTERVAL_MS",
+        "With --durability interval: the log is synced at most this often, and up to this much acknowledged work can be lost";
     checkpoint_seconds: u64 = "10", "WINDLASS_CHECKPOINT_SECONDS",
         "A checkpoint is written this often when anything changed";
     checkpoint_log_mib: u64 = "256", "WINDLASS_CHECKPOINT_LOG_MIB",
@@ -156,6 +160,9 @@ pub struct ServeArgs {
     pub flags: Flags,
 }
 
+/// The longest time between syncs.
+const DURABILITY_INTERVAL_MS_MAX: u64 = 60_000;
+
 /// The file that is read when none is named.
 const CONFIG_FILE: &str = "windlass.toml";
 
@@ -201,6 +208,10 @@ impl Config {
             let (setting, must) = ("log_reserve_segments", "at least 1");
             return Err(ConfigError::Value { setting, must });
         }
+        if !(1..=DURABILITY_INTERVAL_MS_MAX).contains(&self.durability_interval_ms) {
+            let (setting, must) = ("durability_interval_ms", "from 1 to 60000");
+            return Err(ConfigError::Value { setting, must });
+        }
         if self.connections_max == 0 {
             let (setting, must) = ("connections_max", "at least 1");
             return Err(ConfigError::Value { setting, must });
@@ -218,6 +229,16 @@ impl Config {
 
     pub(crate) fn shutdown(&self) -> Duration {
         Duration::from_secs(self.shutdown_seconds)
+    }
+
+    /// What an acknowledgement means.
+    pub(crate) fn durability(&self) -> Durability {
+        match self.durability {
+            DurabilityMode::Fsync => Durability::Fsync,
+            DurabilityMode::Interval => {
+                Durability::Interval(Duration::from_millis(self.durability_interval_ms))
+            }
+        }
     }
 
     fn bounds(&self) -> Bounds {
@@ -250,6 +271,7 @@ impl Config {
             follow_log_bytes_max: mib(self.history_lag_mib_max),
             payload_bytes_max: mib(self.payload_memory_mib),
             finished_max: self.finished_max,
+            durability: self.durability(),
             ..Options::default()
         }
     }
@@ -322,6 +344,28 @@ impl TryFrom<String> for FaceListen {
 
     fn try_from(text: String) -> Result<FaceListen, &'static str> {
         text.parse()
+    }
+}
+
+/// See [`Durability`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DurabilityMode {
+    /// On disk before it is acknowledged.
+    Fsync,
+    /// Acknowledged before it is on disk.
+    Interval,
+}
+
+impl FromStr for DurabilityMode {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<DurabilityMode, &'static str> {
+        match text {
+            "fsync" => Ok(DurabilityMode::Fsync),
+            "interval" => Ok(DurabilityMode::Interval),
+            _ => Err("expected fsync or interval"),
+        }
     }
 }
 
@@ -497,6 +541,7 @@ mod tests {
         let config = Config::default();
         assert_eq!(config.listen.to_string(), "127.0.0.1:8080");
         assert!(!config.allow_unauthenticated);
+        assert_eq!(config.durability(), Durability::Fsync);
         config.check().unwrap();
     }
 

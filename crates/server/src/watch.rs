@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -20,7 +20,8 @@ use tokio::time::timeout;
 use windlass_gateway::read_model;
 use windlass_gateway::request::{QueueView, StatusView};
 use windlass_gateway::{Gateway, GatewayError};
-use windlass_partition::FollowLag;
+use windlass_partition::tally::Tally;
+use windlass_partition::{Durability, FollowLag};
 
 /// How long a partition may take to say that it is well.
 const HEALTH_WAIT_MAX: Duration = Duration::from_secs(5);
@@ -72,7 +73,7 @@ async fn health(State(pages): State<Arc<Pages>>) -> Response {
         "status": health,
         "reason": reason,
         "version": windlass_api_native::VERSION,
-        "durability": pages.gateway.durability(),
+        "durability": pages.gateway.durability().to_string(),
         "lsn": status.lsn,
         "durable_lsn": status.durable_lsn,
         "live_jobs": status.live_jobs,
@@ -115,7 +116,13 @@ async fn page(pages: &Pages) -> Result<String, Error> {
             History { status, lag_bytes }
         });
         let queues = shown(queues);
-        registry.register_collector(Box::new(Now { status, queues, waiters, history }));
+        registry.register_collector(Box::new(Now {
+            status,
+            durability: pages.gateway.durability(),
+            queues,
+            waiters,
+            history,
+        }));
         encode_registry(&mut text, &registry)?;
     } else {
         text.write_str("# the partition does not answer\n")?;
@@ -128,6 +135,7 @@ async fn page(pages: &Pages) -> Result<String, Error> {
 #[derive(Debug)]
 struct Now {
     status: Box<StatusView>,
+    durability: Durability,
     queues: Vec<Row>,
     waiters: usize,
     history: Option<History>,
@@ -207,10 +215,29 @@ impl Collector for Now {
         for (name, help, value) in gauges {
             gauge(&mut encoder, name, help, value)?;
         }
+        let help =
+            "1 for what an acknowledgement means: fsync before it, or at an interval after it";
+        let mut family = encoder.encode_descriptor("durability", help, None, MetricType::Gauge)?;
+        let mode = [("mode", self.durability.name())];
+        ConstGauge::new(1).encode(family.encode_family(&mode)?)?;
         if status.last_sync_ms > 0 {
             let age_ms = now_ms().saturating_sub(status.last_sync_ms);
             gauge(&mut encoder, "last_sync_age_milliseconds", "Since the last sync", age_ms)?;
         }
+        if status.checkpoint_ms > 0 {
+            let age_ms = now_ms().saturating_sub(status.checkpoint_ms);
+            let help = "How old the state of the newest checkpoint is";
+            gauge(&mut encoder, "checkpoint_age_milliseconds", help, age_ms)?;
+        }
+        if status.checkpoint_took_ms > 0 {
+            let help = "From the freeze of the newest checkpoint until it was durable";
+            let took_ms = status.checkpoint_took_ms;
+            gauge(&mut encoder, "checkpoint_duration_milliseconds", help, took_ms)?;
+        }
+        let help = "How long the log took to write and sync a batch";
+        histogram(&mut encoder, "log_append_seconds", help, &status.appends_us, 1e-6)?;
+        let help = "Commands in one batch of the log";
+        histogram(&mut encoder, "log_batch_commands", help, &status.batch_commands, 1.0)?;
         self.encode_history(&mut encoder)?;
         self.encode_queues(encoder)
     }
@@ -282,6 +309,28 @@ fn gauge(
     let unit: Option<&Unit> = None;
     let metric = encoder.encode_descriptor(name, help, unit, MetricType::Gauge)?;
     ConstGauge::new(signed(value)).encode(metric)
+}
+
+/// What the partition tallied, in units of `unit`.
+fn histogram(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    tally: &Tally,
+    unit: f64,
+) -> Result<(), Error> {
+    let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
+    let buckets: Vec<(f64, u64)> = tally
+        .classes()
+        .map(|(up_to, count)| (up_to.map_or(f64::MAX, |up_to| float(up_to) * unit), count))
+        .collect();
+    metric.encode_histogram::<NoLabelSet>(float(tally.sum()) * unit, tally.count(), &buckets, None)
+}
+
+fn float(number: u64) -> f64 {
+    let (high, low) = (number >> 32, number & u64::from(u32::MAX));
+    let part = |part: u64| f64::from(u32::try_from(part).unwrap_or(u32::MAX));
+    part(high) * 4_294_967_296.0 + part(low)
 }
 
 fn signed(value: u64) -> i64 {

@@ -14,7 +14,7 @@ use windlass_partition::request::{
     Answer, Commands, HandedJob, Poll, Query, QueryAnswer, Refused, Request, WaiterId, Wanted,
 };
 use windlass_partition::{Options, Partition, StopReason};
-use windlass_record::command::{Command, ConfigureQueue, CreateJob, QueueName};
+use windlass_record::command::{Command, ConfigureQueue, CreateJob, Due, QueueName};
 use windlass_record::policy::{PriorityRule, QueueSettings};
 
 const SOON: Duration = Duration::from_secs(10);
@@ -35,7 +35,7 @@ fn create(priority: i32) -> Command {
         group: "g".into(),
         priority,
         retries: 0,
-        due_ms: None,
+        due: Due::Now,
         payload: Arc::from(&b"{}"[..]),
         options: None,
     })

@@ -65,6 +65,8 @@ impl Windlass {
         command.arg("serve").arg("--listen").arg(format!("127.0.0.1:{port}"));
         command.arg("--data-dir").arg(self.work.join("data")).args(["--log-level", "warn"]);
         command.args(["--zeebe-listen", zeebe]);
+        // The report says that answers wait for the disk, whatever the environment says.
+        command.args(["--durability", "fsync"]);
         command.args(flags);
         Server::start(command, &self.work, port)
     }

@@ -17,10 +17,9 @@ use windlass_record::policy::{
 };
 use windlass_record::rejection::Rejection;
 
-use crate::clock::due_ms;
 use crate::error::ApiError;
 use crate::limit::{LEASE_MS_DEFAULT, RETRIES_DEFAULT, TENANT_DEFAULT, WAIT_MS_MAX, page};
-use crate::v1;
+use crate::{v1, words};
 
 type Asked<T> = Result<T, ApiError>;
 
@@ -47,13 +46,16 @@ pub(super) fn some_retries(given: Option<u32>) -> Asked<Option<i32>> {
 }
 
 pub(super) fn create(job: v1::NewJob) -> Asked<Command> {
+    if job.due_ms > words::DUE_MS_MAX {
+        return Err(Rejection::OutOfRange { field: "due_ms" }.into());
+    }
     Ok(Command::CreateJob(CreateJob {
         queue: queue_name(job.tenant, job.queue),
         job_type: job.r#type.into_boxed_str(),
         group: job.group.into_boxed_str(),
         priority: job.priority,
         retries: some_retries(job.retries)?.unwrap_or(RETRIES_DEFAULT),
-        due_ms: due_ms(job.due_ms, job.delay_ms)?,
+        due: words::due(job.due_ms, job.delay_ms),
         payload: shared(&job.payload),
         options: job.options.map(options).transpose()?.map(Box::new),
     }))

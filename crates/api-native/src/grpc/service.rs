@@ -341,7 +341,7 @@ impl Windlass for Service {
             lsn: status.lsn,
             durable_lsn: status.durable_lsn,
             checkpoint_lsn: status.checkpoint_lsn,
-            durability: self.gateway.durability().to_owned(),
+            durability: self.gateway.durability().to_string(),
             last_sync_ms: status.last_sync_ms,
             live_jobs: status.live_jobs,
             waiting_requests: status.waiters,

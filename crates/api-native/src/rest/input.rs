@@ -17,11 +17,12 @@ use windlass_record::policy::{
 use windlass_record::rejection::Rejection;
 
 use super::schema::{
-    Delay, MaybeName, Millis, Name, Object, Payload, Ranged, Retries, Schema, SomeMillis, Time,
-    Whole, names, object, reference,
+    MaybeName, Millis, Name, Object, Payload, Ranged, Retries, Schema, SomeMillis, Time, Whole,
+    names, object, reference,
 };
 use crate::error::ApiError;
 use crate::limit::{RETRIES_DEFAULT, TENANT_DEFAULT, WAIT_MS_MAX};
+use crate::words;
 
 object! { in
     /// A job to be created.
@@ -41,7 +42,7 @@ object! { in
         /// Not before this time, in milliseconds since 1970; counts more than delay_ms.
         due_ms: Option<Time>,
         /// Not before this long from now.
-        delay_ms: Option<Delay>,
+        delay_ms: Option<Millis>,
         /// Any JSON value, kept byte for byte.
         #[serde(default)]
         payload: Payload,
@@ -577,6 +578,7 @@ pub(crate) fn retries(given: Option<Retries>) -> Made<Option<i32>> {
 
 impl NewJob {
     pub(crate) fn command(self) -> Made<Command> {
+        let due_ms = self.due_ms.map_or(0, |Ranged(ms)| ms);
         let delay_ms = self.delay_ms.map_or(0, |Ranged(ms)| ms);
         Ok(Command::CreateJob(CreateJob {
             queue: QueueName { tenant: tenant(self.tenant)?, queue: name("queue", self.queue)? },
@@ -584,7 +586,7 @@ impl NewJob {
             group: text("group", self.group)?,
             priority: self.priority.map_or(0, |Whole(priority)| priority),
             retries: retries(self.retries)?.unwrap_or(RETRIES_DEFAULT),
-            due_ms: crate::clock::due_ms(self.due_ms.map_or(0, |Ranged(ms)| ms), delay_ms)?,
+            due: words::due(due_ms, delay_ms),
             payload: shared(self.payload),
             options: self
                 .options

@@ -378,7 +378,7 @@ object! { out
         /// What the newest checkpoint covers.
         checkpoint_lsn: u64,
         /// What an acknowledgement means, in words.
-        durability: &'static str,
+        durability: String,
         /// When the last sync ended; 0 is none yet.
         last_sync_ms: u64,
         /// Jobs that are not finished.
@@ -643,7 +643,7 @@ impl Status {
             lsn: view.lsn,
             durable_lsn: view.durable_lsn,
             checkpoint_lsn: view.checkpoint_lsn,
-            durability: gateway.durability(),
+            durability: gateway.durability().to_string(),
             last_sync_ms: view.last_sync_ms,
             live_jobs: view.live_jobs,
             waiting_requests: view.waiters,

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use windlass_record::bound::Bounds;
 
-use crate::clock::DUE_MS_MAX;
+use crate::words::DUE_MS_MAX;
 
 /// A type with a schema.
 pub(crate) trait Schema {
@@ -347,9 +347,6 @@ pub(crate) const DURATION_MS_MAX: u64 = 3_162_240_000_000;
 
 /// A span of time in milliseconds, which may be empty.
 pub(crate) type Millis = Ranged<0, DURATION_MS_MAX>;
-
-/// A delay from now: half of the longest span, so that clocks may differ a little.
-pub(crate) type Delay = Ranged<0, { DURATION_MS_MAX / 2 }>;
 
 /// A span of time in milliseconds, at least one.
 pub(crate) type SomeMillis = Ranged<1, DURATION_MS_MAX>;

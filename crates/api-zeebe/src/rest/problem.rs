@@ -31,6 +31,17 @@ impl Problem {
         Problem { status, title: "INVALID_ARGUMENT", detail: detail.into() }
     }
 
+    /// A thing that is not there.
+    pub(crate) fn not_found(detail: impl Into<String>) -> Problem {
+        Problem { status: StatusCode::NOT_FOUND, title: "NOT_FOUND", detail: detail.into() }
+    }
+
+    /// Too much is asked at once.
+    pub(crate) fn overloaded(detail: impl Into<String>) -> Problem {
+        let status = StatusCode::SERVICE_UNAVAILABLE;
+        Problem { status, title: "RESOURCE_EXHAUSTED", detail: detail.into() }
+    }
+
     /// A body or a path that cannot be read at all.
     pub(crate) fn unreadable(detail: impl Into<String>) -> Problem {
         Problem::plain(StatusCode::BAD_REQUEST, detail)

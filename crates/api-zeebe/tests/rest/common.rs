@@ -42,8 +42,12 @@ impl Answer {
 
 impl Bench {
     pub(crate) async fn start() -> Bench {
+        Bench::with(|_| {}).await
+    }
+
+    pub(crate) async fn with(change: impl FnOnce(&mut Config)) -> Bench {
         let dir = TempDir::new().unwrap();
-        let config = Config {
+        let mut config = Config {
             data_dir: dir.path().join("data"),
             listen: "127.0.0.1:0".parse().unwrap(),
             zeebe_listen: FaceListen::On("127.0.0.1:0".parse().unwrap()),
@@ -52,6 +56,7 @@ impl Bench {
             shutdown_seconds: 5,
             ..Config::default()
         };
+        change(&mut config);
         Bench { server: start(config).await.unwrap(), _dir: dir }
     }
 

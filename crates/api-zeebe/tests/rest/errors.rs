@@ -11,6 +11,8 @@ async fn every_problem_has_five_fields() {
     let large = format!("{{\"variables\":{{\"a\":\"{}\"}}}}", "x".repeat(5 << 20));
     for (method, path, kind, body, status, title) in [
         ("GET", "/nothing", "", "", 404, "Not Found"),
+        ("GET", "/", "", "", 404, "Not Found"),
+        ("GET", "", "", "", 404, "Not Found"),
         ("POST", "/users/search", "application/json", "{}", 404, "Not Found"),
         ("GET", "/jobs/activation", "", "", 405, "Method Not Allowed"),
         ("PUT", "/topology", "", "", 405, "Method Not Allowed"),

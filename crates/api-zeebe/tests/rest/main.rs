@@ -9,4 +9,5 @@ mod errors;
 mod instances;
 mod jobs;
 mod messages;
+mod searches;
 mod user_tasks;

@@ -7,7 +7,7 @@ use tonic::Status;
 use tonic::transport::Channel;
 use windlass_api_zeebe::queue::{TENANT_DEFAULT, queue_name, queue_settings};
 use windlass_gateway::request::Answer;
-use windlass_record::command::{Command, ConfigureQueue, CreateJob, JobOptions};
+use windlass_record::command::{Command, ConfigureQueue, CreateJob, Due, JobOptions};
 use windlass_record::policy::Dialect;
 use windlass_server::settings::FaceListen;
 use windlass_server::{Config, ServerHandle, start};
@@ -107,7 +107,7 @@ impl Bench {
             group: "".into(),
             priority: 0,
             retries: 3,
-            due_ms: None,
+            due: Due::Now,
             payload: br#"{"a":1,"b":{"c":[2]},"d":"3"}"#.as_slice().into(),
             options: Some(Box::new(options)),
         };

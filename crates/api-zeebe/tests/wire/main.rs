@@ -3,7 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
+mod changes;
 mod common;
+mod deploy;
+mod events;
+mod flow;
+mod instances;
 mod leases;
 mod poll;
 mod push;

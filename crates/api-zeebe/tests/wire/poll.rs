@@ -72,10 +72,16 @@ async fn what_is_refused() {
     let good = || activation("t");
     let tenants = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     for (request, expected) in [
-        (p::ActivateJobsRequest { r#type: String::new(), ..good() }, "type is blank"),
-        (p::ActivateJobsRequest { r#type: "  ".into(), ..good() }, "type is blank"),
-        (p::ActivateJobsRequest { timeout: 0, ..good() }, "timeout greater than zero"),
-        (p::ActivateJobsRequest { timeout: -1, ..good() }, "timeout greater than zero"),
+        (
+            p::ActivateJobsRequest { r#type: String::new(), ..good() },
+            "type to be present, but it was blank",
+        ),
+        (
+            p::ActivateJobsRequest { r#type: "  ".into(), ..good() },
+            "type to be present, but it was blank",
+        ),
+        (p::ActivateJobsRequest { timeout: 0, ..good() }, "timeout to be greater than zero"),
+        (p::ActivateJobsRequest { timeout: -1, ..good() }, "timeout to be greater than zero"),
         (p::ActivateJobsRequest { max_jobs_to_activate: 0, ..good() }, "at least one job"),
         (p::ActivateJobsRequest { max_jobs_to_activate: -1, ..good() }, "at least one job"),
         (p::ActivateJobsRequest { tenant_ids: tenants(&["a"]), ..good() }, "multi-tenancy"),
@@ -267,7 +273,7 @@ async fn a_job_too_large_for_a_message_waits_for_a_person_and_holds_up_nobody() 
     loop {
         let view = bench.server.gateway().job(key).await.unwrap().unwrap();
         if view.state == "incident" {
-            assert!(view.message.contains("too large"), "{}", view.message);
+            assert!(view.message.contains("larger than a message may be"), "{}", view.message);
             break;
         }
         assert!(Instant::now() < deadline, "it is {}", view.state);

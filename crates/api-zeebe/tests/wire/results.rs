@@ -262,7 +262,7 @@ async fn retries_must_be_positive() {
     let mut client = bench.client().await;
     let key = bench.create("t").await;
     for wrong in [0, -1] {
-        refused(retries(&mut client, key, wrong).await, Code::InvalidArgument, "at least one");
+        refused(retries(&mut client, key, wrong).await, Code::InvalidArgument, "a positive amount");
     }
     retries(&mut client, key, 7).await.unwrap();
     let jobs = activate(&mut client, activation("t")).await.unwrap();
@@ -274,7 +274,7 @@ async fn a_new_timeout_counts_from_now() {
     let bench = Bench::start().await;
     let mut client = bench.client().await;
     let key = bench.create("t").await;
-    let state = "it is in state 'ACTIVATABLE'";
+    let state = "Expected to update the timeout of job with key";
     refused(push_deadline(&mut client, key, 1_000).await, Code::FailedPrecondition, state);
     take(&mut client, "t").await;
     let updated = Instant::now();

@@ -11,6 +11,13 @@
 //! queues serves the one whose first group joined earliest. This is the durable global cursor: no
 //! mix of subscriptions and no number of workers can starve a group.
 //!
+//! What depends on who asks is a list of its own and never a filter. A job that was once leased with
+//! a token is only for those who ask with one, so each group has two **sides**, each of them a
+//! [`Group`] in its own list with its own bays: the open one for everybody, the fenced one for those
+//! with tokens. Who asks with tokens is served from whichever list's first turn is earlier, by the
+//! rule of the group over both sides; a hand-out ends the turn of both. Who asks without does not
+//! meet the fenced ones, whatever there are of them.
+//!
 //! Everything here is derived by `apply` from events and is the same after a replay. Reading order:
 //! `ready` is how jobs come and go, `list` whose turn it is, `choice` which job of the group,
 //! `gates` where bays wait for their keys, `belong` what is made and forgotten with the jobs.
@@ -50,19 +57,68 @@ pub struct Queue {
     pub paused: bool,
     /// Live jobs by state.
     pub counts: Counts,
+    /// Groups for everybody who asks.
+    pub(crate) open: GroupList,
+    /// Groups for those who ask with tokens.
+    pub(crate) fenced: GroupList,
+    pub(crate) image_hash: u64,
+    pub(crate) dirty: bool,
+}
+
+/// The groups of one side of a queue.
+#[derive(Debug)]
+pub(crate) struct GroupList {
     pub(crate) groups: HashMap<Arc<str>, u32, FxBuildHasher>,
     pub(crate) head: u32,
     pub(crate) tail: u32,
     /// Jobs in bays that are not parked.
     pub(crate) eligible_jobs: u32,
-    pub(crate) image_hash: u64,
-    pub(crate) dirty: bool,
+}
+
+impl Default for GroupList {
+    fn default() -> GroupList {
+        GroupList { groups: HashMap::default(), head: NONE, tail: NONE, eligible_jobs: 0 }
+    }
+}
+
+/// Whom a group's jobs are for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Side {
+    /// Whoever asks.
+    Open,
+    /// Who asks with tokens.
+    Fenced,
+}
+
+impl Side {
+    pub(crate) const ALL: [Side; 2] = [Side::Open, Side::Fenced];
+
+    pub(crate) fn other(self) -> Side {
+        match self {
+            Side::Open => Side::Fenced,
+            Side::Fenced => Side::Open,
+        }
+    }
 }
 
 impl Queue {
     /// Groups with live jobs, or remembered.
     pub fn group_count(&self) -> u32 {
-        u32::try_from(self.groups.len()).unwrap_or(u32::MAX)
+        u32::try_from(self.open.groups.len()).unwrap_or(u32::MAX)
+    }
+
+    pub(crate) fn side(&self, side: Side) -> &GroupList {
+        match side {
+            Side::Open => &self.open,
+            Side::Fenced => &self.fenced,
+        }
+    }
+
+    pub(crate) fn side_mut(&mut self, side: Side) -> &mut GroupList {
+        match side {
+            Side::Open => &mut self.open,
+            Side::Fenced => &mut self.fenced,
+        }
     }
 
     pub(crate) fn new(tenant: Arc<str>, name: Arc<str>, settings: QueueSettings) -> Queue {
@@ -72,10 +128,8 @@ impl Queue {
             settings,
             paused: false,
             counts: Counts::default(),
-            groups: HashMap::default(),
-            head: NONE,
-            tail: NONE,
-            eligible_jobs: 0,
+            open: GroupList::default(),
+            fenced: GroupList::default(),
             image_hash: 0,
             dirty: false,
         }
@@ -117,10 +171,13 @@ impl Counts {
     }
 }
 
-/// The unit of fairness inside a queue.
+/// The unit of fairness inside a queue; one of its two sides.
 #[derive(Debug)]
 pub(crate) struct Group {
     pub(crate) queue: QueueId,
+    pub(crate) side: Side,
+    /// The other side, if there is one.
+    pub(crate) twin: u32,
     pub(crate) name: Arc<str>,
     /// Live jobs in any state.
     pub(crate) live: u32,
@@ -128,7 +185,7 @@ pub(crate) struct Group {
     pub(crate) turn: u64,
     pub(crate) prev: u32,
     pub(crate) next: u32,
-    /// The counter of the counting scheme.
+    /// The counter of the counting scheme; both sides have the same.
     pub(crate) scheme_count: u32,
     /// Lanes that can be served.
     pub(crate) ready: ReadyLanes,
@@ -148,6 +205,8 @@ impl Default for Group {
     fn default() -> Group {
         Group {
             queue: QueueId(NONE),
+            side: Side::Open,
+            twin: NONE,
             name: "".into(),
             live: 0,
             turn: 0,
@@ -283,4 +342,6 @@ pub(crate) struct Choice {
     pub(crate) slot: Slot,
     /// The scheme's counter afterwards.
     pub(crate) scheme_count: u32,
+    /// The turn that its group had.
+    pub(crate) turn: u64,
 }

@@ -14,9 +14,10 @@
 //! j key(8)                     job             p key(8)              its payload, by the shell
 //! q id(4)                      queue           l id(4)               limit key
 //! g queue(4) name              group           b queue(4) keys(8) name  bay
+//! G, B                         the same on the side of those who ask with tokens
 //! u queue(4) key               hold            r tenant 0 id         request
 //! d tenant 0 kind 0 id         document        D (as d)              its bytes, by the shell
-//! m                            counters        R P E T S M G I U F  flows, see windlass_flow
+//! m                            counters        R P E T S M N I U F  flows, see windlass_flow
 //! ```
 
 mod load;
@@ -26,6 +27,7 @@ pub use load::LoadError;
 
 use windlass_record::id::{JobKey, Payload};
 
+use super::fair::Side;
 use super::job::{Job, Slot};
 use super::{LimitId, QueueId, State};
 
@@ -201,7 +203,7 @@ impl State {
 
     fn group_key(&self, group: u32) -> Vec<u8> {
         let group = self.groups.get(group);
-        let mut key = numbered(b'g', group.queue.0);
+        let mut key = numbered(group_tag(group.side), group.queue.0);
         key.extend_from_slice(group.name.as_bytes());
         key
     }
@@ -209,12 +211,26 @@ impl State {
     fn bay_key(&self, bay: u32) -> Vec<u8> {
         let bay = self.bays.get(bay);
         let group = self.groups.get(bay.group);
-        let mut key = numbered(b'b', group.queue.0);
+        let mut key = numbered(bay_tag(group.side), group.queue.0);
         for id in [bay.concurrency, bay.rate] {
             key.extend_from_slice(&id.map_or(0, |id| id.0 + 1).to_be_bytes());
         }
         key.extend_from_slice(group.name.as_bytes());
         key
+    }
+}
+
+fn group_tag(side: Side) -> u8 {
+    match side {
+        Side::Open => b'g',
+        Side::Fenced => b'G',
+    }
+}
+
+fn bay_tag(side: Side) -> u8 {
+    match side {
+        Side::Open => b'b',
+        Side::Fenced => b'B',
     }
 }
 

@@ -10,6 +10,7 @@ use windlass_record::event::{FailureCounts, IncidentKind};
 use windlass_record::id::{JobKey, Payload};
 use windlass_record::policy::{CancelPolicy, Deadlines, Dialect, Exhausted, RetryPolicy};
 
+use super::fair::Side;
 use super::paged::Paged;
 use crate::lifecycle::JobState;
 
@@ -80,8 +81,15 @@ impl Flags {
     pub(crate) const ALERTED_TOTAL: u8 = 32;
     /// The lease's end was reported for this activation.
     pub(crate) const ALERTED_LEASE: u8 = 64;
-    /// The newest hand-out was the first with a token.
+    /// This lease is the first with a token: should the job come back unsent, none was given.
     pub(crate) const FIRST_TOKEN: u8 = 128;
+
+    /// The side of its group that the job belongs to. The first lease with a token is still one of
+    /// the open side.
+    pub(crate) fn side(self) -> Side {
+        let fenced = self.has(Flags::TOKENED) && !self.has(Flags::FIRST_TOKEN);
+        if fenced { Side::Fenced } else { Side::Open }
+    }
 
     pub(crate) fn has(self, flag: u8) -> bool {
         self.0 & flag != 0

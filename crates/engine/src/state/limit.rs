@@ -10,6 +10,8 @@ use std::sync::Arc;
 use windlass_record::id::QueueId;
 use windlass_record::policy::LimitSettings;
 
+use super::fair::Side;
+
 /// One of the two ways in which a key can be full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gate {
@@ -41,13 +43,16 @@ pub(crate) struct Limit {
     pub(crate) dirty: bool,
 }
 
-/// The bays at one gate of a key: one line for each queue.
+/// The bays at one gate of a key: one line for each side of each queue.
 #[derive(Debug, Default)]
 pub(crate) struct GateState {
-    lines: BTreeMap<QueueId, Line>,
+    lines: BTreeMap<LineId, Line>,
 }
 
-/// The bays of one queue at one gate, in order of their stamps. None is in both sets.
+/// Whose bays stand in a line.
+pub(crate) type LineId = (QueueId, Side);
+
+/// The bays of one side of a queue at one gate, in order of their stamps. None is in both sets.
 #[derive(Debug, Default)]
 pub(crate) struct Line {
     /// Bays that may be served.
@@ -57,14 +62,14 @@ pub(crate) struct Line {
 }
 
 impl GateState {
-    /// The line of a queue, made if it is new.
-    pub(crate) fn line(&mut self, queue: QueueId) -> &mut Line {
-        self.lines.entry(queue).or_default()
+    /// This line, made if it is new.
+    pub(crate) fn line(&mut self, line: LineId) -> &mut Line {
+        self.lines.entry(line).or_default()
     }
 
     /// All lines.
-    pub(crate) fn lines(&self) -> impl Iterator<Item = (QueueId, &Line)> {
-        self.lines.iter().map(|(queue, line)| (*queue, line))
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (LineId, &Line)> {
+        self.lines.iter().map(|(id, line)| (*id, line))
     }
 
     /// Whether no bay waits.
@@ -72,19 +77,19 @@ impl GateState {
         self.lines.values().all(|line| line.parked.is_empty())
     }
 
-    /// The stamp of the first bay of a queue that waits.
-    pub(crate) fn first_parked(&self, queue: QueueId) -> Option<u64> {
-        self.lines.get(&queue)?.parked.first().map(|(stamp, _)| *stamp)
+    /// The stamp of the first bay of a line that waits.
+    pub(crate) fn first_parked(&self, line: LineId) -> Option<u64> {
+        self.lines.get(&line)?.parked.first().map(|(stamp, _)| *stamp)
     }
 
-    /// The awake bays of all queues, oldest first.
+    /// The awake bays of all lines, oldest first.
     pub(crate) fn awake(&self) -> Vec<(u64, u32)> {
         let mut awake: Vec<_> = self.lines.values().flat_map(|line| &line.awake).copied().collect();
         awake.sort_unstable();
         awake
     }
 
-    /// The oldest bay that waits in a queue with fewer awake bays than there is room.
+    /// The oldest bay that waits in a line with fewer awake bays than there is room.
     pub(crate) fn next_to_wake(&self, room: u32) -> Option<(u64, u32)> {
         let room = usize::try_from(room).unwrap_or(usize::MAX);
         self.lines
@@ -95,28 +100,28 @@ impl GateState {
             .copied()
     }
 
-    /// How many bays of a queue wait before this one.
-    pub(crate) fn ahead(&self, queue: QueueId, entry: (u64, u32)) -> u64 {
-        let parked = self.lines.get(&queue).map(|line| line.parked.range(..entry).count());
+    /// How many bays of a line wait before this one.
+    pub(crate) fn ahead(&self, line: LineId, entry: (u64, u32)) -> u64 {
+        let parked = self.lines.get(&line).map(|line| line.parked.range(..entry).count());
         parked.and_then(|count| u64::try_from(count).ok()).unwrap_or(0)
     }
 
-    pub(crate) fn leave_awake(&mut self, queue: QueueId, entry: (u64, u32)) {
-        let line = self.line(queue);
+    pub(crate) fn leave_awake(&mut self, id: LineId, entry: (u64, u32)) {
+        let line = self.line(id);
         line.awake.remove(&entry);
-        self.forget_if_empty(queue);
+        self.forget_if_empty(id);
     }
 
-    pub(crate) fn leave_parked(&mut self, queue: QueueId, entry: (u64, u32)) {
-        let line = self.line(queue);
+    pub(crate) fn leave_parked(&mut self, id: LineId, entry: (u64, u32)) {
+        let line = self.line(id);
         line.parked.remove(&entry);
-        self.forget_if_empty(queue);
+        self.forget_if_empty(id);
     }
 
-    fn forget_if_empty(&mut self, queue: QueueId) {
-        let line = self.line(queue);
+    fn forget_if_empty(&mut self, id: LineId) {
+        let line = self.line(id);
         if line.awake.is_empty() && line.parked.is_empty() {
-            self.lines.remove(&queue);
+            self.lines.remove(&id);
         }
     }
 }

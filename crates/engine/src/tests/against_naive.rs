@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use windlass_record::command::{
-    ActivateJobs, Command, CreateJob, FailJob, JobOptions, ReleaseJob, ReturnJob, UpdateJob,
+    ActivateJobs, Bytes, Command, CompleteJob, CreateJob, Due, FailJob, JobOptions, Lease,
+    ReleaseJob, ReturnJob, UpdateJob,
 };
 use windlass_record::id::{JobKey, QueueId, Token};
 use windlass_record::policy::{
@@ -35,6 +36,15 @@ struct Pair {
     asked: (Vec<usize>, usize),
     takes_back: bool,
     last_due_ms: u64,
+    tokens: Tokens,
+}
+
+/// Whether those who ask have tokens.
+#[derive(Clone, Copy, Debug)]
+enum Tokens {
+    Never,
+    Always,
+    Mixed,
 }
 
 impl Pair {
@@ -48,7 +58,9 @@ impl Pair {
             asked: (Vec::new(), 0),
             takes_back: true,
             last_due_ms: 0,
+            tokens: Tokens::Mixed,
         };
+        pair.tokens = *pair.random.of(&[Tokens::Never, Tokens::Always, Tokens::Mixed]);
         pair.naive.now_ms = pair.check.now_ms;
         for queue in QUEUES {
             let settings = pair.settings(QueueSettings::DEFAULT);
@@ -158,7 +170,7 @@ impl Pair {
         };
         let key = self.check.create(CreateJob {
             priority,
-            due_ms,
+            due: due_ms.map_or(Due::Now, Due::At),
             options: Some(Box::new(options)),
             ..job(QUEUES[queue], GROUPS[group], priority)
         });
@@ -168,19 +180,25 @@ impl Pair {
 
     fn activate(&mut self) {
         let queues: Vec<usize> = (0..3).filter(|_| self.random.one_in(2)).collect();
+        let with_token = match self.tokens {
+            Tokens::Never => false,
+            Tokens::Always => true,
+            Tokens::Mixed => self.random.one_in(2),
+        };
         let command = ActivateJobs {
             queues: queues.iter().map(|&queue| QueueId(queue as u32)).collect(),
             worker: "w".into(),
             lease_ms: 1_000_000_000,
             jobs_max: 1 + self.random.below(4) as u32,
             bytes_max: u64::MAX,
-            with_token: false,
+            with_token,
         };
         let jobs_max = command.jobs_max;
         let Ok(Answer::Activated(handed)) = self.check.give(Command::ActivateJobs(command)) else {
             panic!("activation is never refused")
         };
-        let picks: Vec<Pick> = (0..jobs_max).map_while(|_| self.naive.activate(&queues)).collect();
+        let picks: Vec<Pick> =
+            (0..jobs_max).map_while(|_| self.naive.activate(&queues, with_token)).collect();
         let expected: Vec<JobKey> = picks.iter().map(|pick| self.keys[pick.job]).collect();
         let got: Vec<JobKey> = handed.iter().map(|handed| handed.key).collect();
         assert_eq!(got, expected, "the picks");
@@ -198,7 +216,9 @@ impl Pair {
 
     fn finish(&mut self) {
         let Some((handed, pick)) = self.held() else { return };
-        self.check.complete(handed.key).expect("it is held");
+        let (lease, result) = (lease(&handed), Bytes::default());
+        let command = CompleteJob { lease, result, documents: Vec::new() };
+        self.check.give(Command::CompleteJob(command)).expect("it is held");
         self.naive.leave(pick.job, Place::Gone);
     }
 
@@ -206,7 +226,8 @@ impl Pair {
         let Some((handed, pick)) = self.held() else { return };
         let due_ms = self.random.one_in(2).then(|| self.later_ms());
         let backoff_ms = due_ms.map(|due_ms| due_ms - self.naive.now_ms);
-        let command = FailJob { backoff_ms, retries: Some(3), ..failure(handed.key) };
+        let lease = lease(&handed);
+        let command = FailJob { lease, backoff_ms, retries: Some(3), ..failure(handed.key) };
         self.check.give(Command::FailJob(command)).expect("it is held");
         self.naive.jobs[pick.job].retry = true;
         self.wait(pick.job, due_ms);
@@ -216,7 +237,7 @@ impl Pair {
         let Some((handed, pick)) = self.held() else { return };
         let due_ms = self.random.one_in(2).then(|| self.later_ms());
         let command = ReleaseJob {
-            lease: Token { key: handed.key, activation: handed.activation }.into(),
+            lease: lease(&handed),
             delay_ms: due_ms.map_or(0, |due_ms| due_ms - self.naive.now_ms),
         };
         self.check.give(Command::ReleaseJob(command)).expect("it is held");
@@ -325,6 +346,10 @@ fn no_group_is_served_twice_while_another_waits() {
         let mut pair = Pair::new(seed);
         // A hand-out that was taken back is none.
         pair.takes_back = false;
+        if let Tokens::Mixed = pair.tokens {
+            // Not everybody's request is a chance for everybody then.
+            pair.tokens = Tokens::Always;
+        }
         // For each waiting group its turn, and who was served while it waited.
         let mut waiting: BTreeMap<Group, (u64, Vec<Group>)> = BTreeMap::new();
         for _ in 0..400 {
@@ -353,18 +378,21 @@ fn no_group_is_served_twice_while_another_waits() {
     });
 }
 
+fn lease(handed: &HandedOut) -> Lease {
+    Token { key: handed.key, activation: handed.activation }.into()
+}
+
 /// Queue and name.
 type Group = (usize, usize);
 
-/// The turns of all groups that can be served.
+/// The turns of all groups that can be served, those of their earlier sides.
 fn turns(pair: &Pair) -> BTreeMap<Group, u64> {
-    let groups = &pair.check.engine.state().groups;
-    groups
-        .iter()
-        .filter(|(_, group)| group.turn != 0)
-        .map(|(_, group)| {
-            let name = GROUPS.iter().position(|name| *name == &*group.name);
-            ((group.queue.0 as usize, name.expect("one of the five")), group.turn)
-        })
-        .collect()
+    let mut turns = BTreeMap::new();
+    for (_, group) in pair.check.engine.state().groups.iter().filter(|(_, group)| group.turn != 0) {
+        let name = GROUPS.iter().position(|name| *name == &*group.name);
+        let name = (group.queue.0 as usize, name.expect("one of the five"));
+        let turn = turns.entry(name).or_insert(u64::MAX);
+        *turn = group.turn.min(*turn);
+    }
+    turns
 }

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 use windlass_record::codec::Payloads;
 use windlass_record::id::LimitId;
 
-use crate::state::fair::{BayPlace, ReadyLanes};
+use crate::state::fair::{BayPlace, ReadyLanes, Side};
 use crate::state::job::NONE;
 use crate::state::{Gate, State};
 use crate::verb::check::Shelf;
@@ -55,19 +55,19 @@ fn jobs(state: &State, shelf: &Shelf, out: &mut Vec<String>) {
 
 fn queues(state: &State, out: &mut Vec<String>) {
     for (id, queue) in state.queues() {
-        let mut list = Vec::new();
-        let mut number = queue.head;
-        while number != NONE {
-            let group = state.groups.get(number);
-            list.push((&group.name, group.turn));
-            number = group.next;
-        }
+        let lists = Side::ALL.map(|side| {
+            let mut list = Vec::new();
+            let mut number = queue.side(side).head;
+            while number != NONE {
+                let group = state.groups.get(number);
+                list.push((&group.name, group.turn));
+                number = group.next;
+            }
+            (queue.side(side).eligible_jobs, list, queue.side(side).groups.len())
+        });
         out.push(format!(
             "queue {:?}",
-            (
-                (id, &queue.tenant, &queue.name, queue.settings, queue.paused, queue.counts),
-                (queue.eligible_jobs, list, queue.groups.len()),
-            )
+            ((id, &queue.tenant, &queue.name, queue.settings, queue.paused, queue.counts), lists,)
         ));
     }
 }
@@ -85,7 +85,7 @@ fn groups(state: &State, out: &mut Vec<String>) {
         out.push(format!(
             "group {:?}",
             (
-                (group.queue, &group.name, group.live, group.turn, group.scheme_count),
+                (group.queue, group.side, &group.name, group.live, group.turn, group.scheme_count),
                 (ready, group.ready_jobs, group.idle_stamp),
             )
         ));
@@ -149,7 +149,8 @@ fn memory(state: &State, shelf: &Shelf, out: &mut Vec<String>) {
     let idle: Vec<_> = state
         .idle_groups
         .iter()
-        .map(|(stamp, number)| (stamp, &state.groups.get(*number).name))
+        .map(|(stamp, number)| (stamp, state.groups.get(*number)))
+        .map(|(stamp, group)| (stamp, &group.name, group.side))
         .collect();
     out.push(format!("idle {idle:?}"));
 }
@@ -167,5 +168,6 @@ fn bay_name(state: &State, number: u32) -> String {
     let bay = state.bays.get(number);
     let group = state.groups.get(bay.group);
     let id = |id: Option<LimitId>| id.map_or(0, |id| id.0 + 1);
-    format!("q{}/{}/{}-{}", group.queue.0, group.name, id(bay.concurrency), id(bay.rate))
+    let (queue, side) = (group.queue.0, group.side);
+    format!("q{queue}/{side:?} {}/{}-{}", group.name, id(bay.concurrency), id(bay.rate))
 }

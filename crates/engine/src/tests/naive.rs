@@ -2,16 +2,18 @@
 //!
 //! The rules, once more and apart from the code they check:
 //!
-//! - A **bay** is what a group has ready under one pair of limit keys. All bays with ready jobs
+//! - A job that left a lease with a token is **fenced** and is only for those who ask with one. A
+//!   group has two sides, an open and a fenced one, each with bays, a turn and a line of its own.
+//! - A **bay** is what a side of a group has ready under one pair of limit keys. All bays with ready jobs
 //!   stand in one line, which a bay joins at the end when it gets its first ready job, and goes back
 //!   to the end of whenever it was served.
 //! - A bay is parked at a gate (concurrency first, then rate) when the gate is full or an earlier
-//!   bay of the same queue is parked there; else it is awake. When a gate becomes full its awake
-//!   bays park there. While it has room, the earliest parked bay whose queue has fewer awake bays
-//!   at that gate than there is room is woken.
-//! - A group is eligible while it has an awake bay. It takes a turn, a number that grows, when it
-//!   becomes eligible and each time it was served. A request serves the group with the smallest
-//!   turn of all queues it asks that are not paused.
+//!   bay of the same queue and side is parked there; else it is awake. When a gate becomes full its awake
+//!   bays park there. While it has room, the earliest parked bay whose queue and side have fewer
+//!   awake bays at that gate than there is room is woken.
+//! - A side is eligible while it has an awake bay. It takes a turn, a number that grows, when it
+//!   becomes eligible and each time its group was served. A request serves the group with the
+//!   smallest turn of all queues it asks that are not paused, of the sides that are for it.
 //! - In the group: an aged job first (of those that are first of their bay, class and priority, the
 //!   one that waits longest, if it waits that long), then due retries where the queue says so, then
 //!   the highest priority, or the lowest when the group's counter says so, then the queue's order.
@@ -35,6 +37,9 @@ pub(super) struct NaiveJob {
     pub(super) keys: Keys,
     pub(super) priority: i32,
     pub(super) retry: bool,
+    pub(super) fenced: bool,
+    /// Its lease has a token.
+    tokened: bool,
     pub(super) place: Place,
     pub(super) due_ms: u64,
     order: u64,
@@ -54,6 +59,7 @@ enum Gate {
 struct NaiveBay {
     queue: usize,
     group: usize,
+    fenced: bool,
     keys: Keys,
     parked: Option<Gate>,
 }
@@ -90,8 +96,8 @@ pub(super) struct Naive {
     pub(super) limits: Vec<NaiveLimit>,
     /// All bays with ready jobs, in line.
     line: Vec<NaiveBay>,
-    /// Turn, queue, group.
-    turns: Vec<(u64, usize, usize)>,
+    /// Turn, queue, group, side.
+    turns: Vec<(u64, usize, usize, bool)>,
     last_turn: u64,
     last_order: u64,
     /// Queue, group, counter.
@@ -114,6 +120,8 @@ impl Naive {
             keys,
             priority,
             retry: false,
+            fenced: false,
+            tokened: false,
             place: Place::Waiting,
             due_ms: due_ms.unwrap_or(0),
             order: 0,
@@ -145,22 +153,31 @@ impl Naive {
         let was = std::mem::replace(&mut self.jobs[job].place, place);
         match was {
             Place::Ready => self.left_line(job),
-            Place::Active => self.wake_all(self.jobs[job].keys.0, Gate::Active),
+            Place::Active => {
+                self.wake_all(self.jobs[job].keys.0, Gate::Active);
+                let it = &mut self.jobs[job];
+                it.fenced |= std::mem::take(&mut it.tokened);
+            }
             Place::Waiting | Place::Gone => {}
         }
     }
 
-    pub(super) fn activate(&mut self, queues: &[usize]) -> Option<Pick> {
+    pub(super) fn activate(&mut self, queues: &[usize], with_token: bool) -> Option<Pick> {
         let asked = |queue: usize| queues.contains(&queue) && !self.queues[queue].paused;
-        let &(turn, queue, group) =
-            self.turns.iter().filter(|(_, queue, _)| asked(*queue)).min()?;
+        let for_it = |fenced: bool| with_token || !fenced;
+        let &(turn, queue, group, _) = self
+            .turns
+            .iter()
+            .filter(|(_, queue, _, fenced)| asked(*queue) && for_it(*fenced))
+            .min()?;
         let count = self.count(queue, group);
-        let job = self.choose(queue, group);
+        let job = self.choose(queue, group, with_token);
         if let PriorityRule::Scheme { .. } = self.queues[queue].settings.priority {
             self.set_count(queue, group, count + 1);
         }
         let keys = self.jobs[job].keys;
         self.jobs[job].place = Place::Active;
+        self.jobs[job].tokened = with_token;
         if let Some(rate) = keys.1 {
             self.limits[rate].handed_ms.push(self.now_ms);
         }
@@ -171,9 +188,11 @@ impl Naive {
         }
         self.refresh(keys.0, Gate::Active);
         self.refresh(keys.1, Gate::Rate);
-        if let Some(place) = self.listed(queue, group) {
-            self.last_turn += 1;
-            self.turns[place].0 = self.last_turn;
+        for fenced in [false, true] {
+            if let Some(place) = self.listed(queue, group, fenced) {
+                self.last_turn += 1;
+                self.turns[place].0 = self.last_turn;
+            }
         }
         Some(Pick { job, turn, count, at_ms: self.now_ms })
     }
@@ -189,6 +208,7 @@ impl Naive {
             handed.remove(place.expect("all hand-outs are kept"));
         }
         self.jobs[job].place = Place::Ready;
+        self.jobs[job].tokened = false;
         self.jobs[job].since_ms = self.now_ms;
         let stood = self.bay(job);
         if stood.is_none_or(|bay| self.line[bay].parked.is_some()) {
@@ -202,8 +222,10 @@ impl Naive {
         self.wake_all(keys.0, Gate::Active);
         self.wake_all(keys.1, Gate::Rate);
         self.set_count(queue, group, pick.count);
-        if let Some(place) = self.listed(queue, group) {
-            self.turns[place].0 = self.turns[place].0.min(pick.turn);
+        for fenced in [false, true] {
+            if let Some(place) = self.listed(queue, group, fenced) {
+                self.turns[place].0 = self.turns[place].0.min(pick.turn);
+            }
         }
     }
 
@@ -267,26 +289,28 @@ impl Naive {
     }
 
     /// Jobs that would be handed out to one request for this queue if nothing else happened and no
-    /// limit became full, in order: the groups as they are, each emptied by its rule.
+    /// limit became full, with tokens, in order: the groups as they are, each emptied by its rule.
     pub(super) fn drain(&self, queue: usize) -> Vec<usize> {
         let mut copy = self.clone();
         copy.queues[queue].paused = false;
         copy.queues[queue].settings.aging_ms = 0;
         let mut out = Vec::new();
         loop {
-            let next = copy.turns.iter().filter(|(_, of, _)| *of == queue).min().copied();
-            let Some((_, _, group)) = next else { return out };
-            let job = copy.choose(queue, group);
+            let next = copy.turns.iter().filter(|(_, of, ..)| *of == queue).min().copied();
+            let Some((_, _, group, _)) = next else { return out };
+            let job = copy.choose(queue, group, true);
             if let PriorityRule::Scheme { .. } = copy.queues[queue].settings.priority {
                 let count = copy.count(queue, group);
                 copy.set_count(queue, group, count + 1);
             }
             copy.jobs[job].place = Place::Gone;
-            copy.last_turn += 1;
-            let place = copy.listed(queue, group).expect("it was just served");
-            copy.turns[place].0 = copy.last_turn;
-            if copy.eligible(queue, group).is_empty() {
-                copy.turns.remove(place);
+            for fenced in [false, true] {
+                let Some(place) = copy.listed(queue, group, fenced) else { continue };
+                copy.last_turn += 1;
+                copy.turns[place].0 = copy.last_turn;
+                if copy.eligible(queue, group, fenced).is_empty() {
+                    copy.turns.remove(place);
+                }
             }
             out.push(job);
         }
@@ -294,14 +318,17 @@ impl Naive {
 
     // ── the rules ───────────────────────────────────────────────────────────────────────────
 
-    fn choose(&self, queue: usize, group: usize) -> usize {
+    fn choose(&self, queue: usize, group: usize, with_token: bool) -> usize {
         let settings = self.queues[queue].settings;
-        let mut jobs = self.eligible(queue, group);
+        let mut jobs = self.eligible(queue, group, false);
+        if with_token {
+            jobs.extend(self.eligible(queue, group, true));
+        }
         jobs.sort_by_key(|&job| self.jobs[job].order);
         if settings.aging_ms > 0 {
             let lane = |job: usize| {
                 let job = &self.jobs[job];
-                (job.keys, job.priority, job.retry && settings.retries_first)
+                (job.keys, job.fenced, job.priority, job.retry && settings.retries_first)
             };
             let is_first =
                 |&&job: &&usize| jobs.iter().find(|&&other| lane(other) == lane(job)) == Some(&job);
@@ -327,13 +354,15 @@ impl Naive {
         jobs[0]
     }
 
-    /// Ready jobs of a group in awake bays.
-    fn eligible(&self, queue: usize, group: usize) -> Vec<usize> {
+    /// Ready jobs of a side of a group in awake bays.
+    fn eligible(&self, queue: usize, group: usize, fenced: bool) -> Vec<usize> {
         (0..self.jobs.len())
             .filter(|&job| {
                 let it = &self.jobs[job];
-                let of_group = it.queue == queue && it.group == group && it.place == Place::Ready;
-                of_group && self.bay(job).is_some_and(|bay| self.line[bay].parked.is_none())
+                let of_side = (it.queue, it.group, it.fenced) == (queue, group, fenced);
+                of_side
+                    && it.place == Place::Ready
+                    && self.bay(job).is_some_and(|bay| self.line[bay].parked.is_none())
             })
             .collect()
     }
@@ -344,7 +373,7 @@ impl Naive {
             |&(limit, gate)| {
                 let Some(limit) = limit else { return false };
                 let behind = self.line[..bay].iter().any(|other| {
-                    other.queue == it.queue
+                    (other.queue, other.fenced) == (it.queue, it.fenced)
                         && other.parked == Some(gate)
                         && key(other.keys, gate) == Some(limit)
                 });
@@ -362,7 +391,8 @@ impl Naive {
             let first = (0..self.line.len()).find(|&bay| {
                 let it = &self.line[bay];
                 let awake = |other: &&NaiveBay| {
-                    at_gate(other) && other.parked.is_none() && other.queue == it.queue
+                    let line = (other.queue, other.fenced);
+                    at_gate(other) && other.parked.is_none() && line == (it.queue, it.fenced)
                 };
                 at_gate(it)
                     && it.parked == Some(gate)
@@ -374,8 +404,8 @@ impl Naive {
             }
             self.line[bay].parked = None;
             self.settle(bay);
-            let (queue, group) = (self.line[bay].queue, self.line[bay].group);
-            self.relist_group(queue, group);
+            let it = &self.line[bay];
+            self.relist_group(it.queue, it.group, it.fenced);
         }
     }
 
@@ -386,19 +416,18 @@ impl Naive {
             self.wake_all(limit, gate);
             return;
         }
-        let awake: Vec<(usize, usize, Keys)> = self
+        let awake: Vec<NaiveBay> = self
             .line
             .iter()
             .filter(|bay| bay.parked.is_none() && key(bay.keys, gate) == limit)
-            .map(|bay| (bay.queue, bay.group, bay.keys))
+            .cloned()
             .collect();
-        for (queue, group, keys) in awake {
-            let is_it = |bay: &NaiveBay| (bay.queue, bay.group, bay.keys) == (queue, group, keys);
-            let bay = self.line.iter().position(is_it).expect("it stands in line");
+        for it in awake {
+            let bay = self.line.iter().position(|bay| bay.is(&it)).expect("it stands in line");
             self.line[bay].parked = Some(gate);
-            self.relist_group(queue, group);
-            self.wake_all(keys.0, Gate::Active);
-            self.wake_all(keys.1, Gate::Rate);
+            self.relist_group(it.queue, it.group, it.fenced);
+            self.wake_all(it.keys.0, Gate::Active);
+            self.wake_all(it.keys.1, Gate::Rate);
         }
     }
 
@@ -422,17 +451,14 @@ impl Naive {
 
     fn join_line(&mut self, job: usize) -> usize {
         let it = &self.jobs[job];
-        let (queue, group, keys) = (it.queue, it.group, it.keys);
-        self.line.push(NaiveBay { queue, group, keys, parked: None });
+        self.line.push(it.bay());
         self.line.len() - 1
     }
 
     /// A job is not ready any more: its bay may be empty.
     fn left_line(&mut self, job: usize) {
         let it = self.jobs[job].clone();
-        let alike = |other: &NaiveJob| {
-            (other.queue, other.group, other.keys) == (it.queue, it.group, it.keys)
-        };
+        let alike = |other: &NaiveJob| other.bay().is(&it.bay());
         if self.jobs.iter().any(|other| other.place == Place::Ready && alike(other)) {
             return;
         }
@@ -446,22 +472,21 @@ impl Naive {
     }
 
     fn bay(&self, job: usize) -> Option<usize> {
-        let it = &self.jobs[job];
-        self.line
-            .iter()
-            .position(|bay| (bay.queue, bay.group, bay.keys) == (it.queue, it.group, it.keys))
+        let it = self.jobs[job].bay();
+        self.line.iter().position(|bay| bay.is(&it))
     }
 
     fn relist(&mut self, job: usize) {
-        self.relist_group(self.jobs[job].queue, self.jobs[job].group);
+        let it = &self.jobs[job];
+        self.relist_group(it.queue, it.group, it.fenced);
     }
 
-    fn relist_group(&mut self, queue: usize, group: usize) {
-        let eligible = !self.eligible(queue, group).is_empty();
-        match self.listed(queue, group) {
+    fn relist_group(&mut self, queue: usize, group: usize, fenced: bool) {
+        let eligible = !self.eligible(queue, group, fenced).is_empty();
+        match self.listed(queue, group, fenced) {
             None if eligible => {
                 self.last_turn += 1;
-                self.turns.push((self.last_turn, queue, group));
+                self.turns.push((self.last_turn, queue, group, fenced));
             }
             Some(place) if !eligible => {
                 self.turns.remove(place);
@@ -470,8 +495,8 @@ impl Naive {
         }
     }
 
-    fn listed(&self, queue: usize, group: usize) -> Option<usize> {
-        self.turns.iter().position(|&(_, q, g)| (q, g) == (queue, group))
+    fn listed(&self, queue: usize, group: usize, fenced: bool) -> Option<usize> {
+        self.turns.iter().position(|&(_, q, g, f)| (q, g, f) == (queue, group, fenced))
     }
 
     fn count(&self, queue: usize, group: usize) -> u32 {
@@ -485,6 +510,21 @@ impl Naive {
 
     fn settings(&self, job: usize) -> QueueSettings {
         self.queues[self.jobs[job].queue].settings
+    }
+}
+
+impl NaiveJob {
+    /// The bay it would make.
+    fn bay(&self) -> NaiveBay {
+        let NaiveJob { queue, group, fenced, keys, .. } = *self;
+        NaiveBay { queue, group, fenced, keys, parked: None }
+    }
+}
+
+impl NaiveBay {
+    fn is(&self, other: &NaiveBay) -> bool {
+        let name = |bay: &NaiveBay| (bay.queue, bay.group, bay.fenced, bay.keys);
+        name(self) == name(other)
     }
 }
 

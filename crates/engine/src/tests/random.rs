@@ -3,8 +3,9 @@
 use windlass_record::bound::Bounds;
 use windlass_record::command::{
     ActivateJobs, AppendLog, Bytes, CancelJob, Command, CompleteJob, ConfigureLimit,
-    ConfigureQueue, CreateJob, DocumentWrite, ExtendLease, FailJob, JobOptions, Lease, PauseQueue,
-    PutDocuments, ReleaseJob, ReportProgress, ResolveIncident, ReturnJob, ThrowError, UpdateJob,
+    ConfigureQueue, CreateJob, DocumentWrite, Due, ExtendLease, FailJob, JobOptions, Lease,
+    PauseQueue, PutDocuments, ReleaseJob, ReportProgress, ResolveIncident, ReturnJob, ThrowError,
+    UpdateJob,
 };
 use windlass_record::id::{JobKey, Token};
 use windlass_record::policy::{
@@ -209,7 +210,11 @@ impl World {
             group: (*random.of(&["", "a", "b", "c", "d", "e", "f"])).into(),
             priority: random.below(3) as i32,
             retries: random.below(3) as i32,
-            due_ms: random.one_in(5).then(|| check.now_ms + random.below(300)),
+            due: match random.below(10) {
+                0 => Due::At(check.now_ms + random.below(300)),
+                1 => Due::After(random.below(300)),
+                _ => Due::Now,
+            },
             payload: self.bytes(),
             options: self.random.one_in(2).then(|| Box::new(self.options())),
         }

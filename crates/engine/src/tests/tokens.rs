@@ -230,3 +230,98 @@ fn a_returned_job_stands_where_it_stood() {
         "and it is returned once"
     );
 }
+
+/// Once a job was leased with a token, who asks without does not meet it, by whatever way it became
+/// ready again.
+#[test]
+fn a_fenced_job_is_only_for_those_who_ask_with_tokens() {
+    type Way = fn(&mut Check, Token);
+    let ways: [(&str, Way); 5] = [
+        ("its lease ended", |check, _| check.pass(LEASE_MS)),
+        ("its worker failed", |check, token| {
+            let command = FailJob { lease: token.into(), retries: Some(1), ..failure(token.key) };
+            check.give(Command::FailJob(command)).expect("it is held");
+        }),
+        ("it failed and waited", |check, token| {
+            let (retries, backoff_ms) = (Some(1), Some(5));
+            let command =
+                FailJob { lease: token.into(), retries, backoff_ms, ..failure(token.key) };
+            check.give(Command::FailJob(command)).expect("it is held");
+            check.pass(5);
+        }),
+        ("it was put back", |check, token| {
+            say(check, Word::Release, token.into()).expect("it is held");
+        }),
+        ("an incident was resolved", |check, token| {
+            say(check, Word::Throw, token.into()).expect("it is held");
+            let resolve =
+                windlass_record::command::ResolveIncident { key: token.key, retries: Some(1) };
+            check.give(Command::ResolveIncident(resolve)).expect("it waits");
+        }),
+    ];
+    for (what, way) in ways {
+        let mut check = Check::new();
+        let key = check.create(job("q", "a", 0));
+        let token = check.take_fenced("q");
+        way(&mut check, token);
+        assert_eq!(check.state_of(key), Some(JobState::Ready), "{what}");
+        assert_eq!(check.take("q"), None, "{what}");
+        let other = check.create(job("q", "a", 0));
+        assert_eq!(check.take("q"), Some(other), "{what}: it stands in nobody's way");
+        assert_eq!(check.take_fenced("q"), Token { key, activation: 2 }, "{what}");
+    }
+}
+
+/// Who asks with tokens is served by the rule of the group, as if it had one side.
+#[test]
+fn both_sides_of_a_group_are_one_to_those_with_tokens() {
+    let mut check = Check::new();
+    let keys = [3, 1, 2].map(|priority| check.create(job("q", "a", priority)));
+    let first = check.take_fenced("q");
+    assert_eq!(first.key, keys[0]);
+    say(&mut check, Word::Release, first.into()).expect("it is held");
+    let other = check.create(job("q", "b", 0));
+    let order: Vec<_> = (0..4).map(|_| check.take_fenced("q").key).collect();
+    assert_eq!(order, [keys[0], other, keys[2], keys[1]], "turns, then priorities over both sides");
+}
+
+/// A place at a limit was given to the oldest who waited; a fenced job that nobody with a token asks
+/// for must not keep it from the others.
+#[test]
+fn a_fenced_job_keeps_no_place_at_a_limit_from_others() {
+    let mut check = Check::new();
+    check.limit("k", crate::verb::check::active_max(1));
+    let options = || windlass_record::command::JobOptions {
+        concurrency_key: "k".into(),
+        ..Default::default()
+    };
+    let fenced = check.create(crate::verb::check::job_with("q", "a", options()));
+    let open = check.create(crate::verb::check::job_with("q", "b", options()));
+    let token = check.take_fenced("q");
+    assert_eq!((token.key, check.take("q")), (fenced, None));
+    say(&mut check, Word::Release, token.into()).expect("it is held");
+    assert_eq!(check.take("q"), Some(open), "the place is free");
+    check.complete(open).expect("it is held");
+    assert_eq!(check.take("q"), None);
+    assert_eq!(check.take_fenced("q").key, fenced);
+}
+
+/// A backlog of fenced jobs costs those who ask without tokens nothing: one look at the other list.
+#[test]
+fn many_fenced_groups_are_not_walked() {
+    let mut check = Check::new();
+    let groups = 2_000;
+    for group in 0..groups {
+        check.create(job("q", &format!("g{group}"), 0));
+    }
+    let handed = check.hand_out(&["q"], groups, true);
+    let tokens: Vec<Token> = handed
+        .iter()
+        .map(|handed| Token { key: handed.key, activation: handed.activation })
+        .collect();
+    check.pass(LEASE_MS);
+    let state = check.engine.state();
+    let (id, queue) = state.queues().next().expect("one queue");
+    assert_eq!((state.eligible_jobs(id, false), state.eligible_jobs(id, true)), (0, groups));
+    assert_eq!((queue.open.head, tokens.len()), (crate::state::job::NONE, 2_000));
+}

@@ -125,7 +125,7 @@ fn a_position_costs_groups_and_not_jobs() {
         engine.decide(&Command::CreateJob(create), context, &mut Nowhere).expect("good");
     }
     let state = engine.state();
-    assert_eq!(state.eligible_jobs(QueueId(0)), jobs);
+    assert_eq!(state.eligible_jobs(QueueId(0), false), jobs);
     let slots: Vec<_> =
         state.jobs().iter().map(|(slot, _)| slot).step_by(jobs as usize / 100).collect();
     let began = Instant::now();

@@ -1,7 +1,8 @@
 //! Hand out jobs: the fair choice over one or several queues.
 //!
 //! The queue whose first group joined earliest is served first; the group chooses by the queue's
-//! rule. Each hand-out ends the group's turn. Costs the same whatever the number of groups and the
+//! rule. Jobs that were once leased with a token are only for those who ask with one. Each hand-out
+//! ends the group's turn. Costs the same whatever the number of groups and the
 //! length of the backlog.
 
 use windlass_record::bound::Bound;
@@ -9,7 +10,7 @@ use windlass_record::command::ActivateJobs;
 use windlass_record::event::{Event, JobActivated};
 use windlass_record::rejection::Rejection;
 
-use crate::state::job::Slot;
+use crate::state::fair::Choice;
 use crate::{Answer, HandedOut, Sink, Step};
 
 /// Decides [`ActivateJobs`].
@@ -31,37 +32,33 @@ pub(super) fn decide<S: Sink>(
     let mut handed = Vec::new();
     let mut bytes_left = command.bytes_max;
     for _ in 0..command.jobs_max {
-        let Some((slot, scheme_count)) = next_job(step, command) else { break };
-        let bytes = u64::from(step.state.job(slot).payload.len);
+        let Some(choice) = next_job(step, command) else { break };
+        let bytes = u64::from(step.state.job(choice.slot).payload.len);
         if bytes > bytes_left && !handed.is_empty() {
             break;
         }
         bytes_left = bytes_left.saturating_sub(bytes);
-        handed.push(hand_out(step, slot, scheme_count, command));
+        handed.push(hand_out(step, choice, command));
     }
     Ok(Answer::Activated(handed))
 }
 
-fn next_job<S: Sink>(step: &Step<'_, S>, command: &ActivateJobs) -> Option<(Slot, u32)> {
+fn next_job<S: Sink>(step: &Step<'_, S>, command: &ActivateJobs) -> Option<Choice> {
+    let with_token = command.with_token;
     let queue = match *command.queues.as_slice() {
         [queue] => queue,
         ref queues => {
-            queues.iter().filter_map(|&queue| Some((step.state.first_turn(queue)?, queue))).min()?.1
+            let turn = |queue| step.state.first_turn(queue, with_token);
+            queues.iter().filter_map(|&queue| Some((turn(queue)?, queue))).min()?.1
         }
     };
-    let choice = step.state.choose(queue, step.context.now_ms)?;
-    Some((choice.slot, choice.scheme_count))
+    step.state.choose(queue, with_token, step.context.now_ms)
 }
 
-fn hand_out<S: Sink>(
-    step: &mut Step<'_, S>,
-    slot: Slot,
-    scheme_count: u32,
-    command: &ActivateJobs,
-) -> HandedOut {
+fn hand_out<S: Sink>(step: &mut Step<'_, S>, choice: Choice, command: &ActivateJobs) -> HandedOut {
     let now_ms = step.context.now_ms;
-    let group = step.state.groups.get(step.state.group_of(slot));
-    let (turn, scheme_count_before) = (group.turn, group.scheme_count);
+    let Choice { slot, scheme_count, turn } = choice;
+    let scheme_count_before = step.state.groups.get(step.state.group_of(slot)).scheme_count;
     let job = step.state.job(slot);
     let (key, activation) = (job.key, job.activation + 1);
     let started_due_ms = job.extra().map_or(0, |extra| extra.attempt_due_ms);

@@ -5,7 +5,7 @@ use windlass_record::bound::Bounds;
 use windlass_record::codec::{Payloads, encode_event};
 use windlass_record::command::{
     ActivateJobs, Bytes, CancelJob, Command, CompleteJob, ConfigureLimit, ConfigureQueue,
-    CreateJob, FailJob, JobOptions, Lease, PauseQueue, QueueName, ReturnJob,
+    CreateJob, Due, FailJob, JobOptions, Lease, PauseQueue, QueueName, ReturnJob,
 };
 use windlass_record::event::{Event, Outcome};
 use windlass_record::id::{JobKey, PartitionId, Payload, PayloadHandle, Token};
@@ -246,7 +246,7 @@ pub(crate) fn job(queue: &str, group: &str, priority: i32) -> CreateJob {
         group: group.into(),
         priority,
         retries: 3,
-        due_ms: None,
+        due: Due::Now,
         payload: Bytes::default(),
         options: None,
     }

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use windlass_record::bound::Bound;
-use windlass_record::command::{CreateJob, JobOptions};
+use windlass_record::command::{CreateJob, Due, JobOptions};
 use windlass_record::event::{Event, JobCreated};
 use windlass_record::id::{LimitId, Payload, QueueId};
 use windlass_record::policy::{LimitSettings, QueueSettings};
@@ -30,9 +30,8 @@ pub(super) fn decide<S: Sink>(
         return Err(Rejection::OutOfRange { field: "retries" });
     }
     let now_ms = step.context.now_ms;
-    if let Some(due_ms) = command.due_ms {
-        step.duration(due_ms.saturating_sub(now_ms))?;
-    }
+    let wait_ms = wait_ms(command.due, now_ms);
+    step.duration(wait_ms)?;
     let queue = step.state.queue_named(&command.queue);
     let settings = queue.map_or(QueueSettings::DEFAULT, |queue| step.state.queue(queue).settings);
     let typed = !command.job_type.is_empty() && command.job_type != command.queue.queue;
@@ -77,13 +76,22 @@ pub(super) fn decide<S: Sink>(
         group: &command.group,
         priority: command.priority,
         retries: command.retries,
-        due_ms: command.due_ms.filter(|&due_ms| due_ms > now_ms).unwrap_or(0),
+        due_ms: if wait_ms == 0 { 0 } else { now_ms.saturating_add(wait_ms) },
         payload,
         concurrency,
         rate,
         options: command.options.as_deref().map(Cow::Borrowed),
     }));
     Ok(Answer::Created { key, existing: false })
+}
+
+/// How long the job is not to be handed out.
+fn wait_ms(due: Due, now_ms: u64) -> u64 {
+    match due {
+        Due::Now => 0,
+        Due::At(due_ms) => due_ms.saturating_sub(now_ms),
+        Due::After(wait_ms) => wait_ms,
+    }
 }
 
 fn check_options<S: Sink>(
@@ -207,15 +215,24 @@ mod tests {
     #[test]
     fn is_ready_or_scheduled() {
         let mut check = Check::new();
-        for (due_in_ms, expected) in
-            [(None, JobState::Ready), (Some(0), JobState::Ready), (Some(1), JobState::Scheduled)]
-        {
-            let due_ms = due_in_ms.map(|due_in_ms| check.now_ms + due_in_ms);
-            let key = check.create(CreateJob { due_ms, ..job("q", "a", 0) });
-            assert_eq!(check.state_of(key), Some(expected), "{due_in_ms:?}");
+        let now_ms = check.now_ms;
+        for (due, expected_ms) in [
+            (Due::Now, None),
+            (Due::At(0), None),
+            (Due::At(now_ms), None),
+            (Due::After(0), None),
+            (Due::At(now_ms + 1), Some(now_ms + 1)),
+            (Due::After(1), Some(now_ms + 1)),
+        ] {
+            let key = check.create(CreateJob { due, ..job("q", "a", 0) });
+            let expected = expected_ms.map_or(JobState::Ready, |_| JobState::Scheduled);
+            assert_eq!(check.state_of(key), Some(expected), "{due:?}");
+            if let Some(expected_ms) = expected_ms {
+                assert_eq!(check.job(key).due_ms, expected_ms, "{due:?}");
+            }
         }
         check.pass(1);
-        assert_eq!(check.take_many(&["q"], 9).len(), 3);
+        assert_eq!(check.take_many(&["q"], 9).len(), 6);
     }
 
     #[test]
@@ -311,7 +328,11 @@ mod tests {
                 "5 bytes of a payload is over the limit of 4",
             ),
             (CreateJob { retries: -1, ..plain() }, "retries is out of range"),
-            (CreateJob { due_ms: Some(u64::MAX), ..plain() }, "milliseconds of a duration"),
+            (CreateJob { due: Due::At(u64::MAX), ..plain() }, "milliseconds of a duration"),
+            (
+                CreateJob { due: Due::After(1001), ..plain() },
+                "1001 milliseconds of a duration is over the limit of 1000",
+            ),
             (
                 with(JobOptions { headers: [0; 5].into(), ..default() }),
                 "5 bytes of headers is over the limit of 4",

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use windlass_flow::FlowState;
 use windlass_flow::kernel::{NewJob, Port};
+use windlass_record::bound::Bounds;
 use windlass_record::command::{JobOptions, QueueName};
 use windlass_record::event::{Event, JobCreated, Outcome};
 use windlass_record::flow::{FlowEvent, Key, job_queue};
@@ -23,6 +24,7 @@ impl<S: Sink> Port for Step<'_, S> {
     }
 
     fn emit(&mut self, event: &FlowEvent<'_>) {
+        self.flow_bytes = self.flow_bytes.saturating_add(event.bytes());
         // The clone is of borrowed fields.
         Step::emit(self, &Event::Flow(event.clone()));
     }
@@ -33,6 +35,10 @@ impl<S: Sink> Port for Step<'_, S> {
 
     fn now_ms(&self) -> u64 {
         self.context.now_ms
+    }
+
+    fn bounds(&self) -> &Bounds {
+        self.bounds
     }
 
     fn create_job(&mut self, job: &NewJob) -> Key {

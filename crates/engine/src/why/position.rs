@@ -1,5 +1,6 @@
 //! The position of a job: how many would be handed out before it.
 //!
+//! Who asks is one with tokens, for whom all jobs are; both sides of a group count as the one group.
 //! Let `k` be the jobs of its own group that go before it. Then every other group of the queue is
 //! served as often as the own one is, once more if its turn comes first, and no more often than it
 //! has jobs: the position is `k` and the sum of `min(jobs, k + [its turn is earlier])`. That costs
@@ -16,7 +17,7 @@
 use windlass_record::policy::PriorityRule;
 
 use crate::state::State;
-use crate::state::fair::{BayPlace, Class};
+use crate::state::fair::{BayPlace, Class, Group, Side};
 use crate::state::job::{NONE, Slot};
 
 /// Ready jobs of a group, as one of them sees the others.
@@ -37,18 +38,39 @@ impl State {
     pub(super) fn position(&self, slot: Slot) -> u64 {
         let own = self.group_of(slot);
         let before = self.before_in_group(slot);
-        let own_turn = self.groups.get(own).turn;
+        let (own_turn, _) = self.turn_and_jobs(own);
         let mut sum = before;
-        let mut number = self.queue(self.queue_of(slot)).head;
-        while number != NONE {
-            let group = self.groups.get(number);
-            if number != own {
-                let served = before + u64::from(group.turn < own_turn);
-                sum += served.min(u64::from(group.ready_jobs));
+        for side in Side::ALL {
+            let mut number = self.queue(self.queue_of(slot)).side(side).head;
+            while number != NONE {
+                let group = self.groups.get(number);
+                // A group that stands in both lists is met in the first.
+                let met =
+                    side == Side::Fenced && self.twin_of(group).is_some_and(|twin| twin.turn != 0);
+                if number != own && group.twin != own && !met {
+                    let (turn, jobs) = self.turn_and_jobs(number);
+                    sum += (before + u64::from(turn < own_turn)).min(jobs);
+                }
+                number = group.next;
             }
-            number = group.next;
         }
         sum
+    }
+
+    fn twin_of(&self, group: &Group) -> Option<&Group> {
+        (group.twin != NONE).then(|| self.groups.get(group.twin))
+    }
+
+    /// The turn of a listed group, that of its earlier side, and how many jobs both can serve.
+    fn turn_and_jobs(&self, group: u32) -> (u64, u64) {
+        let group = self.groups.get(group);
+        match self.twin_of(group).filter(|twin| twin.turn != 0) {
+            None => (group.turn, u64::from(group.ready_jobs)),
+            Some(twin) => (
+                group.turn.min(twin.turn),
+                u64::from(group.ready_jobs) + u64::from(twin.ready_jobs),
+            ),
+        }
     }
 
     /// How many of its own group go before it.
@@ -70,7 +92,9 @@ impl State {
         let job = self.jobs.get(slot);
         let own = self.lanes.get(job.lane);
         let mut others = Others::default();
-        let bays = self.groups.get(self.group_of(slot)).bays.iter().map(|bay| self.bays.get(*bay));
+        let group = self.groups.get(self.group_of(slot));
+        let sides = std::iter::once(group).chain(self.twin_of(group));
+        let bays = sides.flat_map(|side| &side.bays).map(|bay| self.bays.get(*bay));
         for bay in bays.filter(|bay| bay.place == BayPlace::Awake) {
             for (&(class, priority), &lane) in &bay.lanes {
                 let queue = &self.lanes.get(lane).queue;

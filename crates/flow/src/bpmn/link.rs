@@ -12,6 +12,7 @@ pub(super) fn tie(outline: &Outline<'_>, graph: &mut Graph, report: &mut Report)
     defaults(outline, graph, report);
     starts(outline, graph);
     boundaries(outline, graph);
+    inclusive_joins(outline, graph);
     compensation(outline, graph, report);
 }
 
@@ -102,6 +103,15 @@ fn boundaries(outline: &Outline<'_>, graph: &mut Graph) {
         let host = boundary.host;
         if let Some(host) = node_mut(graph, host) {
             host.boundaries.push(id);
+        }
+    }
+}
+
+fn inclusive_joins(outline: &Outline<'_>, graph: &mut Graph) {
+    for (id, item) in outline.numbered().filter(|(_, item)| item.tag == Tag::Inclusive) {
+        let joins = graph.get(id).is_some_and(|node| node.incoming.len() > 1);
+        if let Some(scope) = node_mut(graph, item.scope).filter(|_| joins) {
+            scope.inclusive_joins.push(id);
         }
     }
 }

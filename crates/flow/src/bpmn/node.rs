@@ -51,6 +51,7 @@ impl<'a> Reader<'_, 'a> {
             outputs,
             boundaries: Vec::new(),
             event_scopes: Vec::new(),
+            inclusive_joins: Vec::new(),
             start: None,
             event_starts: Vec::new(),
             repeat: self.repeat(item),

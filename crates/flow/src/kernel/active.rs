@@ -2,7 +2,7 @@
 
 use windlass_record::flow::{FlowEvent, Key};
 
-use super::{FAN_OUT_MAX, Port, Stuck, enter_event, enter_node, variables, waits};
+use super::{FAN_OUT_MAX, Port, Stuck, enter_event, enter_node, leave, variables, waits};
 use crate::graph::{Action, Kind};
 use crate::node;
 use crate::state::element::{Phase, Triggered};
@@ -17,7 +17,25 @@ pub(super) fn go_on<P: Port>(port: &mut P, key: Key) -> Result<(), Stuck> {
     if element.is_loop() {
         return node::repeat::go_on(port, key);
     }
+    if element.node().kind.is_scope() {
+        // The last child may have ended while an event was still to be followed up.
+        leave::complete_if_empty(port, key);
+    }
     Ok(())
+}
+
+/// Events that happened just before an element was done and that do not interrupt it. True when
+/// there were some: then the element is on the to-do list again.
+pub(super) fn follow_up_late<P: Port>(port: &mut P, key: Key) -> bool {
+    let element = port.state().live(key);
+    let Some(event) = element.triggered.front().cloned() else { return false };
+    let is_boundary = matches!(element.graph.node(event.node).kind, Kind::Boundary(_));
+    if !is_boundary || element.graph.interrupts(event.node) {
+        return false;
+    }
+    follow_up(port, key, &event);
+    port.emit(&FlowEvent::ElementQueued { key });
+    true
 }
 
 /// An event happened to an element.
@@ -34,47 +52,41 @@ pub(crate) fn trigger<P: Port>(
 fn follow_up<P: Port>(port: &mut P, key: Key, event: &Triggered) {
     let element = port.state().live(key);
     let (graph, scope, own) = (element.graph.clone(), element.scope, element.node);
-    match &graph.node(event.node).kind {
-        Kind::Boundary(boundary) if boundary.interrupting => {
-            // The event stays with the element; it is entered when the element is gone.
-            port.emit(&FlowEvent::ElementTerminating { key });
+    let kind = &graph.node(event.node).kind;
+    let interrupts = graph.interrupts(event.node);
+    if matches!(kind, Kind::Boundary(_)) && interrupts {
+        // The event stays with the element; it is entered when the element is gone.
+        port.emit(&FlowEvent::ElementTerminating { key });
+    } else if matches!(kind, Kind::Boundary(_)) {
+        port.emit(&FlowEvent::EventTaken { element: key });
+        enter_event(port, scope, event.node, &event.variables);
+    } else if matches!(kind, Kind::EventSubProcess) {
+        if interrupts && !end_children(port, key) {
+            return;
         }
-        Kind::Boundary(_) => {
+        port.emit(&FlowEvent::EventTaken { element: key });
+        if interrupts {
+            waits::close_inside(port, key);
+        }
+        let inner = enter_node(port, key, event.node, None);
+        if let Some(start) = graph.node(event.node).start {
+            trigger(port, inner, start, &event.variables);
+        }
+    } else if matches!(kind, Kind::End(Action::Terminate)) {
+        if end_children(port, key) {
             port.emit(&FlowEvent::EventTaken { element: key });
-            enter_event(port, scope, event.node, &event.variables);
-        }
-        Kind::EventSubProcess => {
-            let interrupts = graph.interrupts(event.node);
-            if interrupts && !end_children(port, key) {
-                return;
-            }
-            port.emit(&FlowEvent::EventTaken { element: key });
-            if interrupts {
-                waits::close_inside(port, key);
-            }
-            let inner = enter_node(port, key, event.node, None);
-            if let Some(start) = graph.node(event.node).start {
-                trigger(port, inner, start, &event.variables);
-            }
-        }
-        Kind::End(Action::Terminate) => {
-            if end_children(port, key) {
-                port.emit(&FlowEvent::EventTaken { element: key });
-                port.emit(&FlowEvent::ElementCompleting { key });
-            }
-        }
-        _ if event.node == own => {
-            port.emit(&FlowEvent::EventTaken { element: key });
-            variables::deliver(port, key, &event.variables);
             port.emit(&FlowEvent::ElementCompleting { key });
         }
-        _ => {
-            // One of the events behind an event-based gateway.
-            port.emit(&FlowEvent::EventTaken { element: key });
-            waits::close(port, key);
-            enter_event(port, scope, event.node, &event.variables);
-            port.emit(&FlowEvent::ElementCompleted { key });
-        }
+    } else if event.node == own {
+        port.emit(&FlowEvent::EventTaken { element: key });
+        variables::deliver(port, key, &event.variables);
+        port.emit(&FlowEvent::ElementCompleting { key });
+    } else {
+        // One of the events behind an event-based gateway.
+        port.emit(&FlowEvent::EventTaken { element: key });
+        waits::close(port, key);
+        enter_event(port, scope, event.node, &event.variables);
+        port.emit(&FlowEvent::ElementCompleted { key });
     }
 }
 

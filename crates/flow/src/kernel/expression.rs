@@ -26,7 +26,7 @@ impl Scope for View<'_> {
         if let Some(value) = self.front.get(name) {
             return Some(value.clone());
         }
-        Value::from_json(self.state.variable(self.scope, name)?).ok()
+        Value::from_json(&self.state.variable(self.scope, name)?).ok()
     }
 }
 
@@ -115,10 +115,8 @@ pub(crate) fn integer<P: Port>(
 ) -> Result<i32, Stuck> {
     let value = template_value(port, template, scope, &BTreeMap::new())
         .map_err(|problem| failed(what, &problem))?;
-    let written = match &value {
-        Value::Text(text) => text.trim().to_owned(),
-        other => other.to_json(),
-    };
+    let written =
+        if let Value::Text(text) = &value { text.trim().to_owned() } else { value.to_json() };
     let whole = written.split_once('.').map_or(&*written, |(whole, rest)| {
         if rest.bytes().all(|digit| digit == b'0') { whole } else { &*written }
     });
@@ -132,11 +130,24 @@ pub(crate) fn condition<P: Port>(
     scope: Key,
     front: &BTreeMap<Text, Value>,
 ) -> Result<bool, String> {
-    match evaluate(port, expression, scope, front)? {
-        Value::Bool(holds) => Ok(holds),
-        Value::Null => Err("the condition is null, neither true nor false".to_owned()),
-        other => Err(format!("the condition is {}, neither true nor false", other.to_json())),
+    let view = View { state: port.state(), scope, front };
+    condition_in(port, expression, scope, &view)
+}
+
+/// The same, with variables from elsewhere.
+pub(crate) fn condition_in<P: Port>(
+    port: &P,
+    expression: &Expression,
+    scope: Key,
+    variables: &dyn Scope,
+) -> Result<bool, String> {
+    let value = expression
+        .evaluate(variables, &environment(port, scope), &mut budget())
+        .map_err(|error| error.to_string())?;
+    if let Value::Bool(holds) = value {
+        return Ok(holds);
     }
+    Err(format!("the condition is {}, neither true nor false", value.to_json()))
 }
 
 fn wrong_type(what: &str, wanted: &str, value: &Value) -> Stuck {

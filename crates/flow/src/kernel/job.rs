@@ -67,6 +67,8 @@ pub fn job_completed<P: Port>(port: &mut P, job: Key, result: &[(Text, Text)]) {
     let next = live.listener.saturating_add(1);
     port.emit(&FlowEvent::JobDetached { element, job });
     match role {
+        // An event has already interrupted it.
+        JobRole::Work if !port.state().live(element).listens() => {}
         JobRole::Work => {
             variables::deliver(port, element, result);
             port.emit(&FlowEvent::ElementCompleting { key: element });
@@ -122,6 +124,11 @@ pub fn job_threw<P: Port>(
         return Err(JobError { message: message.to_owned() });
     };
     let role = port.state().live(element).job.map(|(_, role)| role);
+    if role == Some(JobRole::Work) && !port.state().live(element).listens() {
+        // An event has already interrupted it.
+        port.emit(&FlowEvent::JobDetached { element, job });
+        return Ok(());
+    }
     let found = match role {
         // A listener's error is not the element's own.
         Some(JobRole::StartListener | JobRole::EndListener) | None => None,

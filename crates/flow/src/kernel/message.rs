@@ -3,7 +3,7 @@
 
 use windlass_record::flow::{FlowEvent, InstanceStarted, Key, SubscriptionKind};
 
-use super::{FAN_OUT_MAX, Port, active, variables};
+use super::{FAN_OUT_MAX, Port, STEP_BYTES_MAX, active, variables};
 use crate::graph::{NodeId, Text};
 use crate::state::wait::Message;
 
@@ -13,7 +13,8 @@ pub(crate) type Lock = (Text, Text, Text);
 
 /// Lets a message reach whom it can, a bounded number at a time.
 pub(super) fn deliver<P: Port>(port: &mut P, key: Key) {
-    let mut left = FAN_OUT_MAX;
+    let Some(message) = port.state().messages.get(&key) else { return };
+    let mut left = fan_out(message.variables.len());
     while left > 0 && reach_one(port, key).is_some() {
         left -= 1;
     }
@@ -25,6 +26,11 @@ pub(super) fn deliver<P: Port>(port: &mut P, key: Key) {
     if message.until_ms <= port.now_ms() {
         port.emit(&FlowEvent::MessageExpired { key });
     }
+}
+
+/// How many one step may give these bytes to.
+pub(crate) fn fan_out(bytes: usize) -> usize {
+    (STEP_BYTES_MAX / bytes.max(1)).clamp(1, FAN_OUT_MAX)
 }
 
 /// Lets a message reach one more; the instance that it reached.

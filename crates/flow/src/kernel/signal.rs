@@ -2,7 +2,7 @@
 
 use windlass_record::flow::{FlowEvent, Key, SubscriptionKind};
 
-use super::{FAN_OUT_MAX, Port, active, message, variables};
+use super::{Port, active, message, variables};
 use crate::graph::{NodeId, Text};
 
 /// Lets a signal reach the next ones, a bounded number at a time.
@@ -11,6 +11,7 @@ pub(super) fn deliver<P: Port>(port: &mut P, key: Key) {
     let payload = variables::split(signal.variables.as_bytes()).unwrap_or_default();
     let topic = (signal.tenant.clone(), signal.name.clone(), Text::default());
     let after = signal.through;
+    let room = message::fan_out(signal.variables.len());
     let waiting: Vec<(Key, Key, NodeId)> = port
         .state()
         .topics
@@ -18,7 +19,7 @@ pub(super) fn deliver<P: Port>(port: &mut P, key: Key) {
         .into_iter()
         .flatten()
         .filter(|subscription| **subscription > after && **subscription < key)
-        .take(FAN_OUT_MAX)
+        .take(room)
         .filter_map(|subscription| {
             let waiting = port.state().subscriptions.get(subscription)?;
             Some((*subscription, waiting.owner, waiting.node))
@@ -34,7 +35,7 @@ pub(super) fn deliver<P: Port>(port: &mut P, key: Key) {
         }
     }
     match waiting.last() {
-        Some((through, ..)) if waiting.len() == FAN_OUT_MAX => {
+        Some((through, ..)) if waiting.len() == room => {
             port.emit(&FlowEvent::SignalProgressed { key, through: *through });
         }
         Some(_) | None => port.emit(&FlowEvent::SignalEnded { key }),

@@ -5,6 +5,7 @@ use windlass_record::flow::{FlowEvent, Key};
 use super::active::end_children;
 use super::{Port, enter_event, leave, message, waits};
 use crate::graph::Kind;
+use crate::node;
 use crate::state::element::Phase;
 
 /// Goes on with an element that is to end.
@@ -35,6 +36,7 @@ pub(super) fn terminate<P: Port>(port: &mut P, key: Key) {
 fn gone<P: Port>(port: &mut P, key: Key) {
     let element = port.state().live(key);
     let (graph, scope, process) = (element.graph.clone(), element.scope, element.process.is_some());
+    let id = element.node;
     let cause = element
         .triggered
         .iter()
@@ -57,6 +59,7 @@ fn gone<P: Port>(port: &mut P, key: Key) {
         port.emit(&FlowEvent::ElementQueued { key: scope });
         return;
     }
+    node::compensate::part_ended(port, scope, graph.node(id));
     leave::join_inclusive(port, &graph, scope);
     let outer = port.state().live(scope);
     let is_empty = outer.children.is_empty() && outer.parked.is_empty();

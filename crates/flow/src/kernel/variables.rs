@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use windlass_record::bound::Bound;
 use windlass_record::flow::{FlowEvent, FlowIncidentKind, FlowRejection, Key};
 
 use super::{Port, Stuck, expression};
@@ -52,6 +53,12 @@ pub(crate) fn set<P: Port>(port: &mut P, scope: Key, variables: &[(Text, Text)])
     }
 }
 
+/// A copy of an element's own variables.
+pub(crate) fn own<P: Port>(port: &P, key: Key) -> Variables {
+    let own = &port.state().live(key).variables;
+    own.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+}
+
 /// Sets each variable in the nearest scope that has it, or in the outermost one.
 pub(crate) fn merge<P: Port>(port: &mut P, scope: Key, variables: &[(Text, Text)]) {
     let mut by_owner: BTreeMap<Key, Variables> = BTreeMap::new();
@@ -65,14 +72,14 @@ pub(crate) fn merge<P: Port>(port: &mut P, scope: Key, variables: &[(Text, Text)
 }
 
 /// What an element got (from a job, an event, a child) goes where its mappings say: with output
-/// mappings it is local, for them to pick from; without, it is merged outwards.
+/// mappings it is local, for them to pick from; without, it is merged outwards, beginning with the
+/// element's own variables: inputs, and the result of an instance of a loop, stay with it.
 pub(crate) fn deliver<P: Port>(port: &mut P, key: Key, variables: &[(Text, Text)]) {
     let element = port.state().live(key);
     if !element.node().outputs.is_empty() || element.scope == Key::NONE {
         set(port, key, variables);
     } else {
-        let scope = element.scope;
-        merge(port, scope, variables);
+        merge(port, key, variables);
     }
 }
 
@@ -92,8 +99,25 @@ pub(crate) fn inputs<P: Port>(port: &mut P, key: Key) -> Result<(), Stuck> {
             port.state().live(key).variables.get(name).cloned()
         });
     }
-    set(port, key, &written(&values));
+    let written = written(&values);
+    check_fits(port, &written)?;
+    set(port, key, &written);
     Ok(())
+}
+
+/// What one step writes is bounded.
+pub(crate) fn check_fits<P: Port>(port: &P, variables: &[(Text, Text)]) -> Result<(), Stuck> {
+    let max = port.bounds().variable_bytes_max;
+    if bytes_of(variables) <= max {
+        return Ok(());
+    }
+    let (kind, bound) = (FlowIncidentKind::MessageSize, Bound::VariableBytes);
+    Err(Stuck::past(kind, "variables of this size cannot be written", bound, max))
+}
+
+/// How many bytes they take.
+pub(crate) fn bytes_of(variables: &[(Text, Text)]) -> usize {
+    variables.iter().map(|(name, value)| name.len() + value.len()).sum()
 }
 
 /// Evaluates the mappings on the way out.
@@ -108,9 +132,11 @@ pub(crate) fn outputs<P: Port>(port: &mut P, key: Key) -> Result<(), Stuck> {
     let mut values = BTreeMap::new();
     for mapping in mappings {
         let value = evaluate(port, key, mapping, &values)?;
-        put(&mut values, mapping, value, |name| port.state().variable(target, name).cloned());
+        put(&mut values, mapping, value, |name| port.state().variable(target, name));
     }
-    merge(port, target, &written(&values));
+    let written = written(&values);
+    check_fits(port, &written)?;
+    merge(port, target, &written);
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! Call activities: another process runs, and its end is theirs.
 
+use windlass_record::bound::Bound;
 use windlass_record::flow::{DefinitionKind, FlowEvent, FlowIncidentKind, InstanceStarted, Key};
 
 use crate::graph::{Binding, Call, Kind, Text};
@@ -28,8 +29,10 @@ pub(super) fn activate<P: Port>(port: &mut P, key: Key, call: &Call) -> Result<(
     let given: Vec<(Text, Text)> = if call.parent_variables {
         port.state().visible_variables(key).into_iter().collect()
     } else {
-        element.variables.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
+        variables::own(port, key)
     };
+    variables::check_fits(port, &given)?;
+    check_depth(port, key, root)?;
     super::wait_with_boundaries(port, key)?;
     let child = port.next_key();
     port.emit(&FlowEvent::InstanceStarted(InstanceStarted {
@@ -44,6 +47,35 @@ pub(super) fn activate<P: Port>(port: &mut P, key: Key, call: &Call) -> Result<(
         started_by: "",
     }));
     variables::set(port, child, &given);
+    Ok(())
+}
+
+/// Processes that call each other without end are stopped.
+fn check_depth<P: Port>(port: &P, key: Key, root: Key) -> Result<(), Stuck> {
+    let state = port.state();
+    let bounds = port.bounds();
+    let kind = FlowIncidentKind::CalledElement;
+    let mut depth = 0;
+    let mut at = key;
+    while let Some(element) = state.element(at) {
+        let instance = state.element(element.instance).and_then(|it| it.process.as_ref());
+        at = instance.map_or(Key::NONE, |process| process.parent);
+        depth += 1;
+        if depth > bounds.call_depth_max {
+            let (bound, max) = (Bound::CallDepth, bounds.call_depth_max);
+            return Err(Stuck::past(
+                kind,
+                "processes seem to call each other for ever",
+                bound,
+                max,
+            ));
+        }
+    }
+    let called = state.element(root).map_or(0, |root| root.called_instances);
+    if called >= bounds.called_instances_max {
+        let (bound, max) = (Bound::CalledInstances, bounds.called_instances_max);
+        return Err(Stuck::past(kind, "one instance called too many others", bound, max));
+    }
     Ok(())
 }
 
@@ -83,8 +115,7 @@ pub(crate) fn bound<P: Port>(
 pub(crate) fn instance_completed<P: Port>(port: &mut P, key: Key) {
     let element = port.state().live(key);
     let parent = element.process.as_ref().map_or(Key::NONE, |process| process.parent);
-    let left: Vec<(Text, Text)> =
-        element.variables.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    let left = variables::own(port, key);
     let freed = message::lock_of(port, key);
     port.emit(&FlowEvent::ElementCompleted { key });
     if let Some(freed) = freed {

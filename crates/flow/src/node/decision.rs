@@ -29,8 +29,10 @@ pub(super) fn activate<P: Port>(port: &mut P, key: Key, decision: &Decision) -> 
             return Err(Stuck::new(FlowIncidentKind::DecisionEvaluation, message));
         }
     };
+    let result = vec![(decision.result_variable.clone(), output.into())];
+    variables::check_fits(port, &result)?;
     port.emit(&FlowEvent::ElementActivated { key });
-    variables::deliver(port, key, &[(decision.result_variable.clone(), output.into())]);
+    variables::deliver(port, key, &result);
     port.emit(&FlowEvent::ElementCompleting { key });
     Ok(())
 }

@@ -9,15 +9,15 @@ use crate::kernel::{Port, Stuck, expression};
 
 /// The flows that are taken out of an element.
 pub(crate) fn chosen<P: Port>(port: &P, key: Key, node: &Node) -> Result<Vec<FlowId>, Stuck> {
-    match node.kind {
-        Kind::Exclusive if node.outgoing.len() > 1 || has_condition(port, key, node) => {
-            exclusive(port, key, node)
+    if node.outgoing.len() > 1 || has_condition(port, key, node) {
+        if matches!(node.kind, Kind::Exclusive) {
+            return exclusive(port, key, node);
         }
-        Kind::Inclusive if node.outgoing.len() > 1 || has_condition(port, key, node) => {
-            inclusive(port, key, node)
+        if matches!(node.kind, Kind::Inclusive) {
+            return inclusive(port, key, node);
         }
-        _ => Ok(node.outgoing.iter().rev().copied().collect()),
     }
+    Ok(node.outgoing.iter().rev().copied().collect())
 }
 
 fn has_condition<P: Port>(port: &P, key: Key, node: &Node) -> bool {

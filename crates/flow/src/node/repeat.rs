@@ -5,14 +5,16 @@
 
 use std::collections::BTreeMap;
 
+use windlass_record::bound::Bound;
 use windlass_record::flow::{ElementEntered, FlowEvent, FlowIncidentKind, Key};
 
-use crate::feel::{Decimal, Value};
+use crate::feel::{Decimal, Scope, Value};
 use crate::graph::{Repeat, Text};
 use crate::kernel::active::end_children;
+use crate::kernel::expression::View;
 use crate::kernel::job::no_front;
-use crate::kernel::{FAN_OUT_MAX, Port, Stuck, expression, variables, waits};
-use crate::state::element::Phase;
+use crate::kernel::{FAN_OUT_MAX, Port, STEP_BYTES_MAX, Stuck, expression, variables, waits};
+use crate::state::element::{Loop, Phase};
 
 /// Enters the element around the instances.
 pub(crate) fn begin<P: Port>(port: &mut P, key: Key) -> Result<(), Stuck> {
@@ -28,13 +30,23 @@ pub(crate) fn begin<P: Port>(port: &mut P, key: Key) -> Result<(), Stuck> {
             format!("the input collection must be a list, but it is {}", collection.to_json());
         return Err(Stuck::new(FlowIncidentKind::ExtractValue, message));
     };
+    let max = port.bounds().loop_items_max;
+    if list.len() > usize::try_from(max).unwrap_or(usize::MAX) {
+        let what = format!("the input collection has {} items", list.len());
+        let (kind, bound) = (FlowIncidentKind::MessageSize, Bound::LoopItems);
+        return Err(Stuck::past(kind, what, bound, max));
+    }
     let items: Vec<_> = list.iter().map(|item| item.to_json().into()).collect();
-    let results = results_json(std::iter::repeat_n("", items.len()));
+    let nulls = vec!["null"; items.len()].join(",");
     let waits = waits::prepare(port, key, &node.boundaries)?;
     port.emit(&FlowEvent::ElementActivated { key });
     waits::open(port, key, waits);
     if !repeat.output_collection.is_empty() {
-        variables::set(port, key, &[(repeat.output_collection.clone(), results.into())]);
+        variables::set(
+            port,
+            key,
+            &[(repeat.output_collection.clone(), format!("[{nulls}]").into())],
+        );
     }
     port.emit(&FlowEvent::LoopStarted { element: key, items: items.into() });
     Ok(())
@@ -79,9 +91,16 @@ pub(crate) fn go_on<P: Port>(port: &mut P, key: Key) -> Result<(), Stuck> {
     Ok(())
 }
 
+/// The next items: as many as one step may write, at least one.
 fn items_from(items: &[Text], first: u32) -> Vec<Text> {
     let first = usize::try_from(first).unwrap_or(usize::MAX);
-    items.iter().skip(first).take(FAN_OUT_MAX).cloned().collect()
+    let mut bytes: usize = 0;
+    let fits = |item: &&Text| {
+        let before = bytes;
+        bytes = bytes.saturating_add(item.len());
+        before == 0 || bytes <= STEP_BYTES_MAX
+    };
+    items.iter().skip(first).take(FAN_OUT_MAX).take_while(fits).cloned().collect()
 }
 
 fn enter_instance<P: Port>(port: &mut P, scope: Key, repeat: &Repeat, index: u32, item: Text) {
@@ -121,14 +140,28 @@ pub(crate) fn collect<P: Port>(port: &mut P, key: Key) -> Result<(), Stuck> {
         }
         Some(_) | None => String::new(),
     };
+    let max = port.bounds().variable_bytes_max;
+    let before = port.state().live(scope).looped.as_ref().map_or(0, |looped| looped.bytes);
+    if before.saturating_add(result.len()) > max {
+        let (kind, bound) = (FlowIncidentKind::MessageSize, Bound::VariableBytes);
+        return Err(Stuck::past(kind, "the results of the multi-instance", bound, max));
+    }
     let satisfied = match &repeat.completion_condition {
         Some(condition) => {
             let front = counts(port, scope);
-            expression::condition(port, condition, key, &front).map_err(failed)?
+            let view = LoopView {
+                view: View { state: port.state(), scope: key, front: &front },
+                looped: port.state().live(scope).looped.as_deref(),
+                output_collection: &repeat.output_collection,
+                index: usize::try_from(index).unwrap_or(usize::MAX),
+                result: &result,
+            };
+            expression::condition_in(port, condition, key, &view).map_err(failed)?
         }
         None => false,
     };
     waits::close(port, key);
+    super::compensate::keep(port, key);
     port.emit(&FlowEvent::LoopCollected { element: scope, index, value: &result });
     port.emit(&FlowEvent::ElementCompleted { key });
     let outer = port.state().live(scope);
@@ -169,19 +202,26 @@ pub(crate) fn publish<P: Port>(port: &mut P, key: Key) {
     if repeat.output_collection.is_empty() {
         return;
     }
-    let list = results_json(looped.results.iter().map(|result| &**result));
+    let list = looped.json(None);
     variables::merge(port, scope, &[(repeat.output_collection.clone(), list.into())]);
 }
 
-/// The results as a JSON list; what is not there is null.
-fn results_json<'a>(results: impl Iterator<Item = &'a str>) -> String {
-    let mut list = String::from("[");
-    for result in results {
-        if list.len() > 1 {
-            list.push(',');
+/// What a completion condition sees: counts of the loop and its results, this one with them.
+struct LoopView<'a> {
+    view: View<'a>,
+    looped: Option<&'a Loop>,
+    output_collection: &'a str,
+    index: usize,
+    result: &'a str,
+}
+
+impl Scope for LoopView<'_> {
+    fn get(&self, name: &str) -> Option<Value> {
+        match self.looped {
+            Some(looped) if !name.is_empty() && name == self.output_collection => {
+                Value::from_json(&looped.json(Some((self.index, self.result)))).ok()
+            }
+            Some(_) | None => self.view.get(name),
         }
-        list.push_str(if result.is_empty() { "null" } else { result });
     }
-    list.push(']');
-    list
 }

@@ -90,7 +90,7 @@ fn throw_error<P: Port>(port: &mut P, key: Key, code: &Template) -> Result<(), S
         let message = job::not_caught(port, key, &code, "");
         return Err(Stuck::new(FlowIncidentKind::UnhandledError, message));
     };
-    let own = own_list(port, key);
+    let own = variables::own(port, key);
     port.emit(&FlowEvent::ElementActivated { key });
     active::trigger(port, owner, node, &own);
     Ok(())
@@ -99,7 +99,7 @@ fn throw_error<P: Port>(port: &mut P, key: Key, code: &Template) -> Result<(), S
 fn escalate<P: Port>(port: &mut P, key: Key, code: &Template) -> Result<(), Stuck> {
     let code = expression::text(port, code, key, "escalation code")?;
     let found = catcher(port, Thrown::Escalation, &code, key);
-    let own = own_list(port, key);
+    let own = variables::own(port, key);
     port.emit(&FlowEvent::ElementActivated { key });
     if let Some((owner, node)) = found {
         let interrupts = port.state().live(owner).graph.interrupts(node);
@@ -111,9 +111,4 @@ fn escalate<P: Port>(port: &mut P, key: Key, code: &Template) -> Result<(), Stuc
     }
     port.emit(&FlowEvent::ElementCompleting { key });
     Ok(())
-}
-
-fn own_list<P: Port>(port: &P, key: Key) -> Vec<(Text, Text)> {
-    let own = &port.state().live(key).variables;
-    own.iter().map(|(name, value)| (name.clone(), value.clone())).collect()
 }

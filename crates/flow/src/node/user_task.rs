@@ -71,16 +71,16 @@ fn list<P: Port>(
     let Some(template) = template else { return Ok("[]".to_owned()) };
     let value = expression::template_value(port, template, key, &no_front())
         .map_err(|problem| Stuck::new(FlowIncidentKind::ExtractValue, problem))?;
-    match value {
-        Value::Null => Ok("[]".to_owned()),
-        Value::Text(text) => {
-            let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
-            Ok(serde_json::Value::from(names.collect::<Vec<_>>()).to_string())
-        }
-        list @ Value::List(_) => Ok(list.to_json()),
-        other => Err(Stuck::new(
-            FlowIncidentKind::ExtractValue,
-            format!("the {what} must be a list of text, but it is {}", other.to_json()),
-        )),
+    if let Value::Text(text) = &value {
+        let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+        return Ok(serde_json::Value::from(names.collect::<Vec<_>>()).to_string());
     }
+    if matches!(value, Value::List(_)) {
+        return Ok(value.to_json());
+    }
+    if matches!(value, Value::Null) {
+        return Ok("[]".to_owned());
+    }
+    let message = format!("the {what} must be a list of text, but it is {}", value.to_json());
+    Err(Stuck::new(FlowIncidentKind::ExtractValue, message))
 }

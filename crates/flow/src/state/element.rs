@@ -59,6 +59,10 @@ pub struct Element {
     pub process: Option<Box<Process>>,
     /// Of a scope: completed activities that could be undone, oldest first.
     pub kept: Vec<Kept>,
+    /// Of a scope: elements entered in it since something outside last moved it on.
+    pub(crate) entered: u32,
+    /// Of an outermost instance: live instances below it. Derived.
+    pub(crate) called_instances: u32,
     /// Element instances in it. Derived.
     pub(crate) children: BTreeSet<Key>,
     /// Of a call activity: the instance that it called. Derived.
@@ -101,6 +105,8 @@ pub struct Loop {
     pub results: Vec<Text>,
     /// Whether the completion condition held.
     pub satisfied: bool,
+    /// Bytes of all results. Derived.
+    pub(crate) bytes: usize,
 }
 
 /// An event that happened.
@@ -159,6 +165,26 @@ pub struct UserTask {
     pub headers: Text,
 }
 
+impl Loop {
+    /// The results as a JSON list; what is not there is null. One may be put in its place before
+    /// it is collected.
+    pub(crate) fn json(&self, with: Option<(usize, &str)>) -> String {
+        let mut list = String::from("[");
+        for (index, result) in self.results.iter().enumerate() {
+            if index > 0 {
+                list.push(',');
+            }
+            let result = match with {
+                Some((place, value)) if place == index => value,
+                Some(_) | None => result,
+            };
+            list.push_str(if result.is_empty() { "null" } else { result });
+        }
+        list.push(']');
+        list
+    }
+}
+
 impl Element {
     /// Its node.
     pub fn node(&self) -> &Node {
@@ -168,6 +194,14 @@ impl Element {
     /// Whether it stands around the instances of a multi-instance.
     pub fn is_loop(&self) -> bool {
         self.loop_counter == 0 && self.node().repeat.is_some()
+    }
+
+    /// Around the instances of a multi-instance: the output collection as it is now. Its variable
+    /// is not written again for each result, since it may be long and seldom looked at.
+    pub(crate) fn results_so_far(&self, name: &str) -> Option<Text> {
+        let looped = self.looped.as_ref().filter(|looped| looped.collected > 0)?;
+        let repeat = self.node().repeat.as_ref()?;
+        (*repeat.output_collection == *name).then(|| looped.json(None).into())
     }
 
     /// Whether an event may still happen to it.

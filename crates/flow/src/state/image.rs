@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! R key(8) file          P key(8) definition    E key(8) element instance   T key(8) timer
-//! S key(8) subscription  M key(8) message       G key(8) signal             I key(8) incident
+//! S key(8) subscription  M key(8) message       N key(8) signal             I key(8) incident
 //! U key(8) user task     F        to-do list
 //! ```
 
@@ -33,7 +33,7 @@ pub(crate) const ELEMENT: u8 = b'E';
 pub(crate) const TIMER: u8 = b'T';
 pub(crate) const SUBSCRIPTION: u8 = b'S';
 pub(crate) const MESSAGE: u8 = b'M';
-pub(crate) const SIGNAL: u8 = b'G';
+pub(crate) const SIGNAL: u8 = b'N';
 pub(crate) const INCIDENT: u8 = b'I';
 pub(crate) const USER_TASK: u8 = b'U';
 const TODO: u8 = b'F';
@@ -141,8 +141,8 @@ impl FlowState {
             .collect();
         for (key, element) in self.elements.iter().collect::<BTreeMap<_, _>>() {
             lines.push(format!(
-                "element {key}: {:?} {:?} {:?}",
-                element.children, element.called, element.waits
+                "element {key}: {:?} {:?} {:?} {}",
+                element.children, element.called, element.waits, element.called_instances
             ));
         }
         lines.push(format!("todo {:?}", self.todo));
@@ -254,6 +254,17 @@ impl FlowState {
                 (*key, element.scope, element.process.as_ref().map_or(Key::NONE, |it| it.parent))
             })
             .collect();
+        let instances: Vec<(Key, Key)> = self
+            .elements
+            .iter()
+            .filter_map(|(key, element)| Some((*key, element.process.as_ref()?.root)))
+            .collect();
+        for element in self.elements.values_mut() {
+            element.called_instances = 0;
+        }
+        for (key, root) in instances {
+            self.count_called(key, root, |count| count.saturating_add(1));
+        }
         for (key, scope, parent) in members {
             if let Some(scope) = self.elements.get_mut(&scope) {
                 scope.children.insert(key);
@@ -349,7 +360,7 @@ images! {
         form, form_reference, headers
     }
     Process { parent, root, starts, business_id, tags, awaited, started_by, started_ms }
-    Loop { items, entered, collected, results, satisfied }
+    Loop { items, entered, collected, results, satisfied } + { bytes: 0 }
     Triggered { node, variables }
     Kept { node, variables }
 }
@@ -397,6 +408,7 @@ impl Element {
         self.user_task.put(out);
         self.process.put(out);
         self.kept.put(out);
+        self.entered.put(out);
     }
 
     fn load(_key: Key, input: &mut Decoder<'_>, state: &FlowState) -> Result<Element, DecodeError> {
@@ -425,6 +437,10 @@ impl Element {
         element.user_task = Value::take(input)?;
         element.process = Value::take(input)?;
         element.kept = Value::take(input)?;
+        element.entered = Value::take(input)?;
+        if let Some(looped) = &mut element.looped {
+            looped.bytes = looped.results.iter().map(|result| result.len()).sum();
+        }
         Ok(element)
     }
 }

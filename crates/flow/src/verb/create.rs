@@ -88,11 +88,15 @@ pub(super) fn enterable(graph: &Graph, id: &str) -> Result<NodeId, FlowRejection
         .filter(|node| *node != NodeId::PROCESS)
         .ok_or_else(|| FlowRejection::ElementNotFound { id: id.into() })?;
     let unsuitable = |why| Err(FlowRejection::ElementUnsuitable { id: id.into(), why });
-    match &graph.node(node).kind {
-        Kind::Start(_) => return unsuitable("it is a start event"),
-        Kind::Boundary(_) => return unsuitable("it is a boundary event"),
-        Kind::EventSubProcess => return unsuitable("it is an event sub-process"),
-        _ => {}
+    let kind = &graph.node(node).kind;
+    if matches!(kind, Kind::Start(_)) {
+        return unsuitable("it is a start event");
+    }
+    if matches!(kind, Kind::Boundary(_)) {
+        return unsuitable("it is a boundary event");
+    }
+    if matches!(kind, Kind::EventSubProcess) {
+        return unsuitable("it is an event sub-process");
     }
     let mut scope = graph.node(node).scope;
     while scope != NodeId::PROCESS {

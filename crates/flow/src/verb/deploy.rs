@@ -120,6 +120,9 @@ fn read(name: &str, bytes: &[u8]) -> Result<Vec<Found>, Vec<String>> {
         }
         return Ok(vec![plain(DefinitionKind::Form, id.into())]);
     }
+    if name.trim().is_empty() {
+        return Err(vec![format!("'{name}': unknown resource type")]);
+    }
     Ok(vec![plain(DefinitionKind::Resource, name.into())])
 }
 

@@ -6,7 +6,7 @@ use windlass_record::flow::{
 
 use crate::kernel::Port;
 use crate::kernel::variables::{deliver, split};
-use crate::state::element::{Phase, UserTask};
+use crate::state::element::UserTask;
 
 /// Decides [`UpdateUserTask`].
 pub(super) fn decide<P: Port>(
@@ -16,7 +16,7 @@ pub(super) fn decide<P: Port>(
     let key = command.key;
     let task = port.state().user_task(key).ok_or(FlowRejection::UserTaskNotFound { key })?;
     let element = task.element;
-    if port.state().live(element).phase != Phase::Active {
+    if !port.state().live(element).listens() {
         return Err(FlowRejection::ElementInWrongState { key: element });
     }
     let mut changed = as_event(key, task);

@@ -483,6 +483,60 @@ impl FlowIncidentKind {
 }
 
 impl FlowEvent<'_> {
+    /// About how many bytes it takes in the log.
+    pub fn bytes(&self) -> usize {
+        const OTHERS: usize = 32;
+        let of_pairs = |pairs: &[(Cow<'_, str>, Cow<'_, str>)]| -> usize {
+            pairs.iter().map(|(name, value)| name.len() + value.len()).sum()
+        };
+        let long = match self {
+            FlowEvent::ResourceDeployed { bytes, .. } => bytes.len(),
+            FlowEvent::VariablesSet { variables, .. }
+            | FlowEvent::EventTriggered { variables, .. }
+            | FlowEvent::CompensationKept { variables, .. } => of_pairs(variables),
+            FlowEvent::LoopStarted { items, .. } => items.iter().map(|item| item.len()).sum(),
+            FlowEvent::LoopCollected { value, .. } => value.len(),
+            FlowEvent::MessagePublished(published) => published.variables.len(),
+            FlowEvent::SignalBroadcast { variables, .. } => variables.len(),
+            FlowEvent::IncidentRaised { message, .. } => message.len(),
+            FlowEvent::DefinitionDeployed(deployed) => {
+                deployed.nodes.iter().map(|node| node.id.len() + node.name.len() + 16).sum()
+            }
+            FlowEvent::StepTaken
+            | FlowEvent::DefinitionDeleted { .. }
+            | FlowEvent::InstanceStarted(_)
+            | FlowEvent::ElementEntered(_)
+            | FlowEvent::ElementActivated { .. }
+            | FlowEvent::ElementCompleting { .. }
+            | FlowEvent::ElementCompleted { .. }
+            | FlowEvent::ElementTerminating { .. }
+            | FlowEvent::ElementTerminated { .. }
+            | FlowEvent::ElementQueued { .. }
+            | FlowEvent::TokenParked { .. }
+            | FlowEvent::JobAttached { .. }
+            | FlowEvent::JobDetached { .. }
+            | FlowEvent::ListenerPassed { .. }
+            | FlowEvent::LoopSatisfied { .. }
+            | FlowEvent::EventTaken { .. }
+            | FlowEvent::TimerArmed { .. }
+            | FlowEvent::TimerGone { .. }
+            | FlowEvent::SubscriptionOpened(_)
+            | FlowEvent::SubscriptionClosed { .. }
+            | FlowEvent::MessageCorrelated { .. }
+            | FlowEvent::MessageQueued { .. }
+            | FlowEvent::MessageExpired { .. }
+            | FlowEvent::SignalProgressed { .. }
+            | FlowEvent::SignalEnded { .. }
+            | FlowEvent::IncidentResolved { .. }
+            | FlowEvent::UserTaskCreated(_)
+            | FlowEvent::UserTaskChanged(_)
+            | FlowEvent::UserTaskEnded { .. }
+            | FlowEvent::InstanceMigrated { .. }
+            | FlowEvent::CompensationTaken { .. } => 0,
+        };
+        OTHERS + long
+    }
+
     /// The newest key that it brings into the world.
     pub fn new_key(&self) -> Option<Key> {
         match self {

@@ -4,6 +4,7 @@ use tokio::time::timeout;
 use tonic::Code;
 use windlass_gateway::record::command::{ConfigureQueue, QueueName};
 use windlass_gateway::record::policy::{JobOrder, QueueSettings};
+use windlass_server::settings::DurabilityMode;
 use windlass_server::{ServeError, start};
 use windlass_worker::v1;
 
@@ -25,6 +26,7 @@ async fn health_and_metrics() {
     let health = bench.json("GET", "/health", "").await;
     assert_eq!(health["status"], "serving");
     assert_eq!(health["live_jobs"], 1);
+    assert_eq!(health["durability"], "fsync before every acknowledgement");
 
     let page = bench.http("GET", "/metrics", "").await;
     assert!(page.header("content-type").unwrap().starts_with("application/openmetrics-text"));
@@ -37,11 +39,53 @@ async fn health_and_metrics() {
         "windlass_live_jobs{tenant=\"default\",queue=\"q\",state=\"ready\"} 1",
         "windlass_jobs_finished_total{tenant=\"default\",queue=\"q\",end=\"completed\"} 1",
         "windlass_waiters 0",
+        "windlass_durability{mode=\"fsync\"} 1",
         "windlass_answer_seconds_count 4",
+        "windlass_log_batch_commands_sum 3.0",
         "# EOF",
     ] {
         assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
     }
+}
+
+/// Every answer about durability says what is in force.
+#[tokio::test]
+async fn a_relaxed_durability_is_said_everywhere() {
+    let bench = Bench::with(|config| config.durability = DurabilityMode::Interval).await;
+    let mut grpc = bench.grpc().await;
+    create(&mut grpc, job("q")).await;
+    let words = "interval: acknowledged before it is on disk; fsync at most every 50 ms";
+    let health = bench.json("GET", "/health", "").await;
+    assert!(health["durability"].as_str().unwrap().starts_with(words), "{health}");
+    let status = bench.json("GET", "/windlass/v1/status", "").await;
+    assert!(status["durability"].as_str().unwrap().starts_with(words), "{status}");
+    let status = grpc.get_status(v1::GetStatusRequest {}).await.unwrap().into_inner();
+    assert!(status.durability.starts_with(words), "{}", status.durability);
+    let text = bench.http("GET", "/metrics", "").await.text();
+    assert!(text.contains("windlass_durability{mode=\"interval\"} 1"), "{text}");
+}
+
+#[tokio::test]
+async fn metrics_tell_of_syncs_and_checkpoints() {
+    let bench = Bench::with(|config| config.checkpoint_seconds = 0).await;
+    let mut grpc = bench.grpc().await;
+    create(&mut grpc, job("q")).await;
+    let value = |text: &str, name: &str| -> Option<f64> {
+        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
+    };
+    let text = timeout(PATIENCE, async {
+        loop {
+            let text = bench.http("GET", "/metrics", "").await.text();
+            if value(&text, "windlass_checkpoint_duration_milliseconds").is_some() {
+                return text;
+            }
+        }
+    })
+    .await
+    .unwrap();
+    assert!(value(&text, "windlass_checkpoint_age_milliseconds").unwrap() < 60_000.0);
+    assert!(value(&text, "windlass_log_append_seconds_count").unwrap() >= 1.0);
+    assert!(value(&text, "windlass_log_append_seconds_sum").unwrap() > 0.0);
 }
 
 #[tokio::test]

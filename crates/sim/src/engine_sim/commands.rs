@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use windlass_record::command::{
     AppendLog, CancelJob, Command, CompleteJob, ConfigureLimit, ConfigureQueue, CreateJob,
-    DocumentWrite, ExtendLease, FailJob, JobOptions, Lease, PauseQueue, PutDocuments, QueueName,
-    ReleaseJob, ReportProgress, ResolveIncident, ThrowError, UpdateJob,
+    DocumentWrite, Due, ExtendLease, FailJob, JobOptions, Lease, PauseQueue, PutDocuments,
+    QueueName, ReleaseJob, ReportProgress, ResolveIncident, ThrowError, UpdateJob,
 };
 use windlass_record::id::JobKey;
 use windlass_record::policy::{
@@ -81,7 +81,7 @@ impl Drawer {
         let mut commands: Vec<Command> = (0..count).map(|_| self.create(now_ms)).collect();
         for command in &mut commands {
             if let Command::CreateJob(create) = command {
-                create.due_ms = Some(due_ms);
+                create.due = Due::At(due_ms);
             }
         }
         commands
@@ -91,18 +91,16 @@ impl Drawer {
     pub fn create(&mut self, now_ms: u64) -> Command {
         let features = self.plan.features;
         let queue = self.queue();
-        let due_ms = (features.delays && self.random.chance(30)).then(|| {
-            now_ms.saturating_add(self.one_of(&[
-                1,
-                5,
-                40,
-                700,
-                3_000,
-                60_000,
-                3_600_000,
-                3_000_000_000,
-            ]))
-        });
+        let due = if features.delays && self.random.chance(30) {
+            let waits_ms = [1, 5, 40, 700, 3_000, 60_000, 3_600_000, 3_000_000_000];
+            let wait_ms = self.one_of(&waits_ms);
+            match self.random.chance(50) {
+                true => Due::At(now_ms.saturating_add(wait_ms)),
+                false => Due::After(wait_ms),
+            }
+        } else {
+            Due::Now
+        };
         let group = self.random.in_range(0..self.plan.groups);
         let job_type = if self.random.chance(20) { "special" } else { "" };
         let payload = self.fresh_payload();
@@ -113,7 +111,7 @@ impl Drawer {
             group: format!("g{group}").into(),
             priority: if features.settings { self.one_of(&[-5, 0, 0, 1, 9]) } else { 0 },
             retries: self.one_of(&[0, 0, 1, 2, 3]),
-            due_ms,
+            due,
             payload,
             options,
         })

@@ -78,6 +78,8 @@ pub struct LedgerJob {
     pub due_ms: u64,
     /// Whether its worker was asked to stop.
     pub cancel_asked: bool,
+    /// Whether a token for it is out, and whether only since the newest hand-out.
+    fenced: (bool, bool),
     /// What few jobs have.
     pub options: Option<JobOptions>,
     /// The incident it waits in.
@@ -208,8 +210,7 @@ impl Ledger {
             Event::JobReturned { key, .. } => {
                 let job = self.live(*key)?;
                 let (from, rate, handed_ms) = (job.state, job.rate, job.handed_ms);
-                job.state = JobState::Ready;
-                job.due_ms = now_ms;
+                job.unsent(now_ms);
                 if let Some(limit) = rate.and_then(|rate| self.limits.get_mut(&rate))
                     && let Some(at) = limit.handed_ms.iter().position(|at| *at == handed_ms)
                 {
@@ -396,6 +397,7 @@ impl Ledger {
             priority: created.priority,
             due_ms: 0,
             cancel_asked: false,
+            fenced: (false, false),
             options,
             incident: None,
             concurrency: created.concurrency,
@@ -414,6 +416,9 @@ impl Ledger {
         let (from, queue, concurrency, rate) = (job.state, job.queue, job.concurrency, job.rate);
         expect(activated.activation == job.activation + 1, "the activation is not the next one")?;
         expect(activated.deadline_ms > now_ms, "the lease ends before it begins")?;
+        let fenced = job.fenced.0;
+        expect(activated.with_token || !fenced, "a fenced job goes to one without tokens")?;
+        job.fenced = (fenced || activated.with_token, !fenced);
         job.state = JobState::Active;
         job.activation = activated.activation;
         job.due_ms = activated.deadline_ms;
@@ -526,6 +531,14 @@ impl Ledger {
 type Arrow = (JobState, Verb, JobState);
 
 impl LedgerJob {
+    /// Its hand-out came to nothing, and with it the token.
+    fn unsent(&mut self, now_ms: u64) {
+        (self.state, self.due_ms) = (JobState::Ready, now_ms);
+        if self.fenced.1 {
+            self.fenced = (false, false);
+        }
+    }
+
     fn wait_or_ready(&mut self, due_ms: u64, waiting: JobState, now_ms: u64) {
         (self.state, self.due_ms) =
             if due_ms == 0 { (JobState::Ready, now_ms) } else { (waiting, due_ms) };

@@ -438,7 +438,7 @@ impl Machine {
             }
         }
         for (id, queue) in state.queues() {
-            if state.eligible_jobs(id) > 0 && life.core.waiters.in_line(id) > 0 {
+            if life.core.waiters.lacks(state, id) {
                 return Err(Stop::Violation(format!(
                     "queue {} has jobs that could be handed out, and waiting workers",
                     queue.name

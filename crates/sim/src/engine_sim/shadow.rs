@@ -189,7 +189,7 @@ impl Shadow {
         ready
             .map(|(slot, _)| {
                 let (concurrency, rate) = state.limit_names(slot);
-                let mut key = vec![b'b'];
+                let mut key = vec![if state.wants_token(slot) { b'B' } else { b'b' }];
                 for part in [state.queue_of(slot).0, number(concurrency), number(rate)] {
                     key.extend_from_slice(&part.to_be_bytes());
                 }
@@ -209,7 +209,7 @@ pub fn images_sum(images: &Images) -> u64 {
 
 /// Where a bay without ready jobs stands means nothing, and its image is let grow old.
 fn meaningful(mut images: Images, ready: &BTreeSet<Vec<u8>>) -> Images {
-    let bays = images.iter_mut().filter(|(key, _)| key.first() == Some(&b'b'));
+    let bays = images.iter_mut().filter(|(key, _)| matches!(key.first(), Some(b'b' | b'B')));
     for (_, value) in bays.filter(|(key, _)| !ready.contains(*key)) {
         if let Some(place) = value.get_mut(1) {
             *place = 0;

@@ -101,7 +101,11 @@ impl Machine {
         {
             return Err(stop);
         }
-        life.written = Some(Written { number: order.images.number, lsn: order.images.lsn });
+        life.written = Some(Written {
+            number: order.images.number,
+            lsn: order.images.lsn,
+            time_ms: order.images.time_ms,
+        });
         self.check_disk()
     }
 

@@ -1,30 +1,67 @@
 //! What is made with the first job that needs it and forgotten with the last: groups, bays, lanes.
 
-use std::sync::Arc;
-
 use windlass_record::id::{LimitId, QueueId};
 
 use super::super::State;
 use super::super::job::{Flags, NONE, Slot};
 use super::super::lane::LaneQueue;
-use super::{Bay, BayPlace, Class, Group, Lane, ReadyLanes};
+use super::{Bay, BayPlace, Class, Group, Lane, ReadyLanes, Side};
 
 /// Unused lanes of a bay without keys that are kept while their group is: most groups use a few
 /// priorities again and again.
 const LANES_KEPT: usize = 8;
 
 impl State {
-    /// The group of this name, made if it is new.
-    pub(crate) fn group_named(&mut self, queue_id: QueueId, name: &str) -> u32 {
-        if let Some(&group) = self.queue(queue_id).groups.get(name) {
+    /// This side of the group of this name, made if it is new.
+    pub(crate) fn group_named(&mut self, queue_id: QueueId, side: Side, name: &str) -> u32 {
+        let queue = self.queue(queue_id);
+        if let Some(&group) = queue.side(side).groups.get(name) {
             return group;
         }
-        let text: Arc<str> = name.into();
-        let group =
-            self.groups.insert(Group { queue: queue_id, name: text.clone(), ..Group::default() });
-        self.queue_mut(queue_id).groups.insert(text, group);
+        let twin = queue.side(side.other()).groups.get(name).copied().unwrap_or(NONE);
+        let mut group = Group { queue: queue_id, side, twin, ..Group::default() };
+        if twin == NONE {
+            group.name = name.into();
+        } else {
+            let twin = self.groups.get(twin);
+            group.name = twin.name.clone();
+            group.scheme_count = twin.scheme_count;
+        }
+        let text = group.name.clone();
+        let group = self.groups.insert(group);
+        if twin != NONE {
+            self.groups.get_mut(twin).twin = group;
+        }
+        self.queue_mut(queue_id).side_mut(side).groups.insert(text, group);
         self.mark_group(group);
         group
+    }
+
+    /// The side of its group that a job belongs to, made if it is new.
+    fn side_for(&mut self, slot: Slot) -> u32 {
+        let number = self.group_of(slot);
+        let side = self.jobs.get(slot).flags.side();
+        let group = self.groups.get(number);
+        match () {
+            () if group.side == side => number,
+            () if group.twin != NONE => group.twin,
+            () => {
+                let (queue, name) = (group.queue, group.name.clone());
+                self.group_named(queue, side, &name)
+            }
+        }
+    }
+
+    /// The counter of a group's scheme, on both sides.
+    pub(crate) fn set_scheme_count(&mut self, group_number: u32, scheme_count: u32) {
+        self.mark_group(group_number);
+        let group = self.groups.get_mut(group_number);
+        group.scheme_count = scheme_count;
+        let twin = group.twin;
+        if twin != NONE {
+            self.mark_group(twin);
+            self.groups.get_mut(twin).scheme_count = scheme_count;
+        }
     }
 
     /// The lane with these properties, made if it is new.
@@ -167,7 +204,10 @@ impl State {
                 self.forget_bay(bay_number);
             }
             let group = self.groups.remove(group_number);
-            self.queue_mut(group.queue).groups.remove(&group.name);
+            if group.twin != NONE {
+                self.groups.get_mut(group.twin).twin = NONE;
+            }
+            self.queue_mut(group.queue).side_mut(group.side).groups.remove(&group.name);
         }
     }
 
@@ -177,7 +217,7 @@ impl State {
         if retry && self.queue(queue).settings.retries_first { Class::Retry } else { Class::Usual }
     }
 
-    /// Moves a job that stands in no lane to the one that its class and priority ask for.
+    /// Moves a job that stands in no lane to the one that its side, class and priority ask for.
     pub(crate) fn relane(&mut self, slot: Slot, priority: i32) {
         if let Some(new) = self.other_lane(slot, priority) {
             self.change_lane(slot, new);
@@ -195,13 +235,14 @@ impl State {
         self.change_lane(slot, new);
     }
 
-    /// The lane that a job's class and this priority ask for, if it is not the one it has.
+    /// The lane that a job's side, class and this priority ask for, if it is not the one it has.
     fn other_lane(&mut self, slot: Slot, priority: i32) -> Option<u32> {
+        let group = self.side_for(slot);
         let lane = self.lanes.get(self.jobs.get(slot).lane);
         let bay = self.bays.get(lane.bay);
-        let (group, keys) = (bay.group, (bay.concurrency, bay.rate));
-        let class = self.class_of(self.groups.get(group).queue, slot);
-        if lane.class == class && lane.priority == priority {
+        let keys = (bay.concurrency, bay.rate);
+        let class = self.class_of(lane.queue_id, slot);
+        if lane.group == group && lane.class == class && lane.priority == priority {
             return None;
         }
         Some(self.lane_for(group, keys, class, priority))

@@ -1,13 +1,13 @@
 //! Where bays wait for their keys.
 //!
 //! Each key has two gates: one counts the active, the other the hand-outs of its window. At each
-//! gate the bays of one queue stand in one line, ordered by their **stamp**: when they got their
+//! gate the bays of one side of a queue stand in one line, ordered by their **stamp**: when they got their
 //! first ready job or were served last, whichever is later. A bay is awake while it may be served.
 //!
 //! - When a gate becomes full, all its awake bays park on it.
 //! - While a gate has room, each queue has at least as many awake bays as there is room, if it has
-//!   so many bays there: the oldest of its line are woken. Lines are kept per queue because a freed
-//!   place would be wasted on a queue that is paused or that nobody asks.
+//!   so many bays there: the oldest of its line are woken. Lines are kept per queue and side because a
+//!   freed place would be wasted on a queue that is paused or a side that nobody asks.
 //! - A bay that gets its first ready job parks if a gate is full or if an older bay of its queue
 //!   waits there.
 //!
@@ -19,7 +19,7 @@ use windlass_record::id::{LimitId, QueueId};
 use super::super::State;
 use super::super::job::Slot;
 use super::super::limit::Gate;
-use super::BayPlace;
+use super::{BayPlace, Side};
 
 /// Both gates of a bay, in the order in which they are asked.
 const GATES: [Gate; 2] = [Gate::Concurrency, Gate::Rate];
@@ -70,12 +70,12 @@ impl State {
 
     /// Finds out whether a bay with ready jobs may be served, and puts it where it belongs.
     fn settle(&mut self, bay_number: u32) {
-        let queue = self.bay_queue(bay_number);
+        let line = self.line_of(bay_number);
         let stamp = self.bays.get(bay_number).stamp;
         let blocked = GATES.into_iter().find(|&gate| {
             let Some(id) = self.limit_at(bay_number, gate) else { return false };
             let limit = self.limit(id);
-            let behind = limit.gate(gate).first_parked(queue).is_some_and(|first| first < stamp);
+            let behind = limit.gate(gate).first_parked(line).is_some_and(|first| first < stamp);
             behind || limit.free(gate) == 0
         });
         match blocked {
@@ -99,11 +99,11 @@ impl State {
 
     /// Makes a bay that stands nowhere awake.
     fn admit(&mut self, bay_number: u32) {
-        let queue = self.bay_queue(bay_number);
+        let line = self.line_of(bay_number);
         let entry = (self.bays.get(bay_number).stamp, bay_number);
         for gate in GATES {
             if let Some(id) = self.limit_at(bay_number, gate) {
-                self.limit_mut(id).gate_mut(gate).line(queue).awake.insert(entry);
+                self.limit_mut(id).gate_mut(gate).line(line).awake.insert(entry);
             }
         }
         let bay = self.bays.get_mut(bay_number);
@@ -116,7 +116,7 @@ impl State {
 
     /// An awake bay is awake no more and stands nowhere; those behind it may go on.
     fn dismiss(&mut self, bay_number: u32) {
-        let queue = self.bay_queue(bay_number);
+        let line = self.line_of(bay_number);
         let bay = self.bays.get_mut(bay_number);
         bay.place = BayPlace::Empty;
         let entry = (bay.stamp, bay_number);
@@ -127,7 +127,7 @@ impl State {
         }
         for gate in GATES {
             if let Some(id) = self.limit_at(bay_number, gate) {
-                self.limit_mut(id).gate_mut(gate).leave_awake(queue, entry);
+                self.limit_mut(id).gate_mut(gate).leave_awake(line, entry);
             }
         }
         self.wake_behind(bay_number);
@@ -143,23 +143,23 @@ impl State {
     }
 
     fn park(&mut self, bay_number: u32, gate: Gate) {
-        let queue = self.bay_queue(bay_number);
+        let line = self.line_of(bay_number);
         let bay = self.bays.get_mut(bay_number);
         bay.place = BayPlace::Parked(gate);
         let entry = (bay.stamp, bay_number);
         self.mark_bay(bay_number);
         let id = self.limit_at(bay_number, gate).expect("a bay parks on a key it has");
-        self.limit_mut(id).gate_mut(gate).line(queue).parked.insert(entry);
+        self.limit_mut(id).gate_mut(gate).line(line).parked.insert(entry);
         self.schedule_rate(id);
     }
 
     fn unpark(&mut self, bay_number: u32, gate: Gate) {
-        let queue = self.bay_queue(bay_number);
+        let line = self.line_of(bay_number);
         let bay = self.bays.get_mut(bay_number);
         bay.place = BayPlace::Empty;
         let entry = (bay.stamp, bay_number);
         let id = self.limit_at(bay_number, gate).expect("a bay is parked on a key it has");
-        self.limit_mut(id).gate_mut(gate).leave_parked(queue, entry);
+        self.limit_mut(id).gate_mut(gate).leave_parked(line, entry);
         self.schedule_rate(id);
     }
 
@@ -227,13 +227,13 @@ impl State {
 
     /// Moves an awake bay behind the others of its queue.
     fn requeue_awake(&mut self, bay_number: u32) {
-        let queue = self.bay_queue(bay_number);
+        let line = self.line_of(bay_number);
         let old = (self.bays.get(bay_number).stamp, bay_number);
         self.stamp_bay(bay_number);
         let new = (self.bays.get(bay_number).stamp, bay_number);
         for gate in GATES {
             if let Some(id) = self.limit_at(bay_number, gate) {
-                let awake = &mut self.limit_mut(id).gate_mut(gate).line(queue).awake;
+                let awake = &mut self.limit_mut(id).gate_mut(gate).line(line).awake;
                 awake.remove(&old);
                 awake.insert(new);
             }
@@ -295,7 +295,9 @@ impl State {
         bay.concurrency.is_none() && bay.rate.is_none()
     }
 
-    pub(crate) fn bay_queue(&self, bay_number: u32) -> QueueId {
-        self.groups.get(self.bays.get(bay_number).group).queue
+    /// The line in which a bay stands at its gates.
+    pub(crate) fn line_of(&self, bay_number: u32) -> (QueueId, Side) {
+        let group = self.groups.get(self.bays.get(bay_number).group);
+        (group.queue, group.side)
     }
 }

@@ -1,4 +1,4 @@
-//! The queue's list of groups, in order of their turns.
+//! The two lists of groups of a queue, in order of their turns.
 
 use super::super::State;
 use super::super::job::NONE;
@@ -17,11 +17,19 @@ impl State {
         }
     }
 
-    /// The group was served: back to the tail, if it is still eligible.
+    /// The group was served: both its sides go back to the tail, if they are still eligible.
     pub(crate) fn end_turn(&mut self, group_number: u32) {
-        if self.groups.get(group_number).turn == 0 {
-            return;
+        let group = self.groups.get(group_number);
+        let (listed, twin) = (group.turn != 0, group.twin);
+        if listed {
+            self.rejoin(group_number);
         }
+        if twin != NONE && self.groups.get(twin).turn != 0 {
+            self.rejoin(twin);
+        }
+    }
+
+    fn rejoin(&mut self, group_number: u32) {
         self.list_remove(group_number);
         let turn = self.next_stamp();
         self.list_insert(group_number, turn);
@@ -29,6 +37,14 @@ impl State {
 
     /// The group gets back a turn that came to nothing.
     pub(crate) fn restore_turn(&mut self, group_number: u32, turn: u64) {
+        self.restore_turn_of_side(group_number, turn);
+        let twin = self.groups.get(group_number).twin;
+        if twin != NONE {
+            self.restore_turn_of_side(twin, turn);
+        }
+    }
+
+    fn restore_turn_of_side(&mut self, group_number: u32, turn: u64) {
         let now = self.groups.get(group_number).turn;
         if now == 0 || now <= turn {
             return;
@@ -41,12 +57,13 @@ impl State {
     /// which is near the head.
     pub(crate) fn list_insert(&mut self, group_number: u32, turn: u64) {
         self.mark_group(group_number);
-        let queue_id = self.groups.get(group_number).queue;
-        let tail = self.queue(queue_id).tail;
+        let group = self.groups.get(group_number);
+        let (queue_id, side) = (group.queue, group.side);
+        let tail = self.queue(queue_id).side(side).tail;
         let (prev, next) = if tail == NONE || self.groups.get(tail).turn < turn {
             (tail, NONE)
         } else {
-            let mut next = self.queue(queue_id).head;
+            let mut next = self.queue(queue_id).side(side).head;
             while self.groups.get(next).turn < turn {
                 next = self.groups.get(next).next;
             }
@@ -58,12 +75,12 @@ impl State {
         group.prev = prev;
         group.next = next;
         if prev == NONE {
-            self.queue_mut(queue_id).head = group_number;
+            self.queue_mut(queue_id).side_mut(side).head = group_number;
         } else {
             self.groups.get_mut(prev).next = group_number;
         }
         if next == NONE {
-            self.queue_mut(queue_id).tail = group_number;
+            self.queue_mut(queue_id).side_mut(side).tail = group_number;
         } else {
             self.groups.get_mut(next).prev = group_number;
         }
@@ -72,17 +89,17 @@ impl State {
     fn list_remove(&mut self, group_number: u32) {
         self.mark_group(group_number);
         let group = self.groups.get_mut(group_number);
-        let (queue_id, prev, next) = (group.queue, group.prev, group.next);
+        let (queue_id, side, prev, next) = (group.queue, group.side, group.prev, group.next);
         group.turn = 0;
         group.prev = NONE;
         group.next = NONE;
         if prev == NONE {
-            self.queue_mut(queue_id).head = next;
+            self.queue_mut(queue_id).side_mut(side).head = next;
         } else {
             self.groups.get_mut(prev).next = next;
         }
         if next == NONE {
-            self.queue_mut(queue_id).tail = prev;
+            self.queue_mut(queue_id).side_mut(side).tail = prev;
         } else {
             self.groups.get_mut(next).prev = prev;
         }

@@ -11,7 +11,7 @@ use super::Rank;
 const FEW_MAX: usize = 8;
 
 /// Ranks in order.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Ranks {
     /// Sorted.
     Few(Vec<Rank>),
@@ -24,6 +24,10 @@ impl Ranks {
         let mut few = ranks.to_vec();
         few.sort_unstable();
         Ranks::Few(few)
+    }
+
+    pub(crate) fn one(rank: Rank) -> Ranks {
+        Ranks::Few(vec![rank])
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -85,16 +85,16 @@ impl State {
     pub(super) fn count_eligible(&mut self, group: u32, jobs: u32) {
         let group = self.groups.get_mut(group);
         group.ready_jobs += jobs;
-        let queue = group.queue;
-        self.queue_mut(queue).eligible_jobs += jobs;
+        let (queue, side) = (group.queue, group.side);
+        self.queue_mut(queue).side_mut(side).eligible_jobs += jobs;
         self.mark_served(queue);
     }
 
     pub(super) fn count_ineligible(&mut self, group: u32, jobs: u32) {
         let group = self.groups.get_mut(group);
         group.ready_jobs -= jobs;
-        let queue = group.queue;
-        self.queue_mut(queue).eligible_jobs -= jobs;
+        let (queue, side) = (group.queue, group.side);
+        self.queue_mut(queue).side_mut(side).eligible_jobs -= jobs;
     }
 
     /// Brings the group's ready lanes, and the group's place in the list, in line with a lane of

@@ -13,7 +13,7 @@ use windlass_record::id::{JobKey, LimitId, Payload, QueueId};
 use super::{IMAGE_VERSION, State, hash_image};
 use crate::lifecycle::JobState;
 use crate::state::document::{Document, DocumentName};
-use crate::state::fair::{BayPlace, Class, Queue};
+use crate::state::fair::{BayPlace, Class, Queue, Side};
 use crate::state::job::{Extra, Flags, Incident, Job, NONE};
 use crate::state::limit::{Gate, Limit};
 use crate::state::memory::{Hold, Remembered};
@@ -70,9 +70,12 @@ impl From<DecodeError> for LoadError {
 impl State {
     /// The first bytes of image keys, in the order in which they must be loaded. Payloads stay in
     /// the store.
-    pub const LOAD_ORDER: [u8; 19] = {
-        let [r, p, e, t, s, m, g, i, u, f] = FlowState::LOAD_ORDER;
-        [b'm', b'q', b'l', b'g', b'j', b'b', b'u', b'r', b'd', r, p, e, t, s, m, g, i, u, f]
+    pub const LOAD_ORDER: [u8; 21] = {
+        let [r, p, e, t, s, m, n, i, u, f] = FlowState::LOAD_ORDER;
+        [
+            b'm', b'q', b'l', b'g', b'G', b'j', b'b', b'B', b'u', b'r', b'd', r, p, e, t, s, m, n,
+            i, u, f,
+        ]
     };
 
     /// Takes in one image. `payload` gives the place of a payload that stays in the store, by its
@@ -94,9 +97,11 @@ impl State {
             b'm' => self.load_counters(&mut from, hash)?,
             b'q' => self.load_queue(&mut from, rest, hash)?,
             b'l' => self.load_limit(&mut from, rest, hash)?,
-            b'g' => self.load_group(&mut from, rest, hash)?,
+            b'g' => self.load_group(&mut from, Side::Open, rest, hash)?,
+            b'G' => self.load_group(&mut from, Side::Fenced, rest, hash)?,
             b'j' => self.load_job(&mut from, rest, hash, payload)?,
-            b'b' => self.load_bay(&mut from, rest, hash)?,
+            b'b' => self.load_bay(&mut from, Side::Open, rest, hash)?,
+            b'B' => self.load_bay(&mut from, Side::Fenced, rest, hash)?,
             b'u' => self.load_hold(&mut from, rest, hash)?,
             b'r' => self.load_request(&mut from, rest, hash)?,
             b'd' => self.load_document(&mut from, key, hash, payload)?,
@@ -124,17 +129,13 @@ impl State {
                 bay.place = BayPlace::Awake;
             }
             let (place, concurrency, rate) = (bay.place, bay.concurrency, bay.rate);
-            let queue = self.bay_queue(number);
+            let line = self.line_of(number);
             match place {
                 BayPlace::Empty => {}
                 BayPlace::Parked(gate) => {
                     let id = if gate == Gate::Concurrency { concurrency } else { rate };
                     if let Some(id) = id {
-                        self.limit_mut(id)
-                            .gate_mut(gate)
-                            .line(queue)
-                            .parked
-                            .insert((stamp, number));
+                        self.limit_mut(id).gate_mut(gate).line(line).parked.insert((stamp, number));
                     }
                 }
                 BayPlace::Awake => {
@@ -142,7 +143,7 @@ impl State {
                         if let Some(id) = id {
                             self.limit_mut(id)
                                 .gate_mut(gate)
-                                .line(queue)
+                                .line(line)
                                 .awake
                                 .insert((stamp, number));
                         }
@@ -229,13 +230,14 @@ impl State {
     fn load_group(
         &mut self,
         from: &mut Decoder<'_>,
+        side: Side,
         rest: &[u8],
         hash: u64,
     ) -> Result<(), LoadError> {
         let (queue, name) = number(rest)?;
         self.known_queue(queue)?;
         let name = text(name)?;
-        let number = self.group_named(QueueId(queue), name);
+        let number = self.group_named(QueueId(queue), side, name);
         let group = self.groups.get_mut(number);
         group.turn = from.u64()?;
         group.scheme_count = from.u32()?;
@@ -251,6 +253,7 @@ impl State {
     fn load_bay(
         &mut self,
         from: &mut Decoder<'_>,
+        side: Side,
         rest: &[u8],
         hash: u64,
     ) -> Result<(), LoadError> {
@@ -259,7 +262,7 @@ impl State {
         let (rate, name) = number(rest)?;
         self.known_queue(queue)?;
         let keys = (concurrency.checked_sub(1).map(LimitId), rate.checked_sub(1).map(LimitId));
-        let group = self.queue(QueueId(queue)).groups.get(text(name)?).copied();
+        let group = self.queue(QueueId(queue)).side(side).groups.get(text(name)?).copied();
         let dangling = LoadError::Dangling { what: "group or lane" };
         let group = group.ok_or(dangling.clone())?;
         let number = *self.bay_index.get(&(group, keys)).ok_or(dangling)?;
@@ -380,7 +383,7 @@ impl State {
             job.worker = self.workers.add(worker);
         }
         job.state = state;
-        let group = self.group_named(queue, group);
+        let group = self.group_named(queue, flags.side(), group);
         let slot = self.jobs.insert(job);
         self.keys.insert(key, slot);
         let class = self.class_of(queue, slot);
