@@ -39,13 +39,14 @@ pub(crate) fn run(command: FlowCommand, json: bool) -> Result<(), Failure> {
     });
     Output { json }.show(&value, || {
         let mut lines: Vec<String> = found.iter().map(Finding::text).collect();
-        lines.push(format!("{}, {errors} errors, {warnings} warnings", counted(files.len())));
+        let counts = [(files.len(), "file"), (errors, "error"), (warnings, "warning")];
+        lines.push(counts.map(|(count, what)| counted(count, what)).join(", "));
         lines.join("\n")
     })?;
     if errors == 0 {
         return Ok(());
     }
-    Err(Failure::new(format!("a server would refuse this: {errors} errors"))
+    Err(Failure::new(format!("a server would refuse this: {}", counted(errors, "error")))
         .hint("each line names the place and the element; mend them in the modeler"))
 }
 
@@ -147,6 +148,6 @@ fn kind(file: &Path, text: &[u8]) -> Result<Kind, Failure> {
     }
 }
 
-fn counted(files: usize) -> String {
-    if files == 1 { "1 file".to_owned() } else { format!("{files} files") }
+fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }

@@ -444,6 +444,14 @@ fn processes_are_deployed_started_and_cancelled() {
 
     let result = server.json(&["instance", "start", "sum", "{\"a\": 2}", "--wait"]);
     assert_eq!(result["variables"]["b"], 3);
+    let key = result["processInstanceKey"].as_str().unwrap();
+    let shown = server.json(&["instance", "get", key]);
+    assert_eq!(shown["instance"]["state"], "COMPLETED");
+    assert_eq!(shown["variables"], json!({ "a": 2, "b": 3 }));
+    let followed = server.ask(&["instance", "tail", key]);
+    let followed = String::from_utf8(followed.stdout).unwrap();
+    assert!(followed.contains("it (script-task) completed"), "{followed}");
+    assert!(followed.ends_with("sum, version 1: completed\n"), "{followed}");
 
     let key = server.json(&["instance", "start", "order"])["processInstanceKey"].clone();
     let key = key.as_str().unwrap();
@@ -451,6 +459,12 @@ fn processes_are_deployed_started_and_cancelled() {
     let again = server.ask(&["instance", "cancel", key]);
     assert_eq!(again.status.code(), Some(4));
     assert!(error(&again).contains("windlass instance get"), "{}", error(&again));
+
+    let listed = server.json(&["instance", "list", "--state", "terminated"]);
+    let listed = listed["instances"].as_array().unwrap();
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0]["processInstanceKey"], key);
+    assert_eq!(server.ask(&["instance", "get", "77"]).status.code(), Some(4));
 
     let unknown = server.ask(&["instance", "start", "nobody"]);
     assert_eq!(unknown.status.code(), Some(4));
@@ -461,4 +475,29 @@ fn processes_are_deployed_started_and_cancelled() {
     let refused = server.ask(&["deploy", &broken]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(error(&refused).contains("windlass flow lint"), "{}", error(&refused));
+}
+
+#[test]
+fn incidents_of_processes_are_listed_and_resolved() {
+    let server = Server::start_with_processes();
+    let file = server.dir.path().join("order.bpmn");
+    // The type is a variable that nobody sets.
+    let work = r#"<bpmn:serviceTask id="it"><bpmn:extensionElements>
+        <zeebe:taskDefinition type="=kind" /></bpmn:extensionElements></bpmn:serviceTask>"#;
+    std::fs::write(&file, process("order", work)).unwrap();
+    server.json(&["deploy", &file.display().to_string()]);
+    server.json(&["instance", "start", "order"]);
+    let listed = server.json(&["incident", "list"]);
+    let incident = &listed["incidents"][0];
+    assert_eq!(listed["incidents"].as_array().unwrap().len(), 1, "{listed}");
+    assert_eq!(incident["incident"]["kind"], "extract-value-error");
+    assert_eq!(incident["process"]["elementId"], "it");
+    let key = incident["incident"]["key"].to_string();
+    assert_eq!(server.json(&["incident", "resolve", &key])["resolved"], true);
+    // What was wrong still is, so there is another.
+    let again = server.json(&["incident", "list"]);
+    assert_ne!(again["incidents"][0]["incident"]["key"].to_string(), key);
+    let gone = server.ask(&["incident", "resolve", &key]);
+    assert_eq!(gone.status.code(), Some(4));
+    assert!(error(&gone).contains("windlass incident list"), "{}", error(&gone));
 }

@@ -51,7 +51,7 @@ fn errors_have_a_place_and_an_element() {
     let said = String::from_utf8(output.stdout).unwrap();
     assert!(said.starts_with("order.xml:6:5: error: pay: "), "{said}");
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.starts_with("error: a server would refuse this: 1 errors\nhint: "), "{said}");
+    assert!(said.starts_with("error: a server would refuse this: 1 error\nhint: "), "{said}");
 
     let output = lint(&dir, &["order.xml", "--json"]);
     assert_eq!(output.status.code(), Some(1));
