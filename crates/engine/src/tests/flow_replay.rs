@@ -22,7 +22,7 @@ use crate::lifecycle::JobState;
 use crate::verb::check::{Check, Shelf};
 
 /// Seeds in every test run, and actions of each. More: `WINDLASS_SEEDS=2000`.
-const SEEDS: u64 = 24;
+const SEEDS: u64 = 64;
 const ACTIONS: u32 = 140;
 /// Files that one seed deploys, beside those that others call: what has many runs deep, and all of
 /// them together run everything.
