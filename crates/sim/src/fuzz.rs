@@ -9,6 +9,10 @@
 //!
 //! **The API.** `grpc_messages` and `rest_bodies` take bytes as far as the commands they ask for; what
 //! lies behind is the engine's, which refuses what it must not do.
+//!
+//! **Languages.** What people deploy: BPMN, DMN, FEEL; see [`language`].
+
+pub mod language;
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -48,7 +52,7 @@ pub struct Target {
 }
 
 /// All that read.
-pub const TARGETS: [Target; 6] = [
+pub const TARGETS: [Target; 9] = [
     Target { name: "log_reader", read: log_reader, corpus: |remains| remains.segments.clone() },
     Target {
         name: "record_decoder",
@@ -63,6 +67,13 @@ pub const TARGETS: [Target; 6] = [
         corpus: grpc_corpus,
     },
     Target { name: "rest_bodies", read: windlass_api_native::rest::read_any, corpus: rest_corpus },
+    Target { name: "bpmn_documents", read: language::bpmn_documents, corpus: language::processes },
+    Target { name: "dmn_documents", read: language::dmn_documents, corpus: language::decisions },
+    Target {
+        name: "feel_expressions",
+        read: language::feel_expressions,
+        corpus: language::expressions,
+    },
 ];
 
 /// Messages with every part that has a shape of its own.

@@ -16,7 +16,8 @@ windlass-sim fuzz [--target NAME] [--seconds S] [--seed N] [--iteration I]
   --seed N      one seed, with its plan
   --seeds A..B  the seeds from A to below B
   --seconds S   as many seeds as fit, from 0 or from A on (10 seconds when nothing is said)
-  --target NAME one of log_reader, record_decoder, checkpoint_images, backup_reader; all without it
+  --target NAME one of log_reader, record_decoder, checkpoint_images, backup_reader, grpc_messages,
+                rest_bodies, bpmn_documents, dmn_documents, feel_expressions; all without it
   --iteration I one input of the seed alone
 ";
 

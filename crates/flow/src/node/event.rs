@@ -2,13 +2,16 @@
 
 use windlass_record::flow::{FlowEvent, Key};
 
+use crate::graph::Trigger;
 use crate::kernel::{Port, Stuck, enter, waits};
 
 pub(super) fn activate<P: Port>(port: &mut P, key: Key) -> Result<(), Stuck> {
     let element = port.state().live(key);
     let node = element.node;
-    if element.begin_at == Some(node) {
-        // It has happened already: behind an event-based gateway, or at the end of a link.
+    let is_link = matches!(element.graph.trigger(node), Some(Trigger::Link(_)));
+    if element.begin_at == Some(node) || is_link {
+        // It has happened already: behind an event-based gateway, or at the end of a link, even of
+        // one that was entered by hand.
         enter::pass(port, key);
         return Ok(());
     }

@@ -114,6 +114,17 @@ fn modify() {
     check.assert_completed(instance, r#"{"a":1,"g":1}"#);
 }
 
+/// Nothing throws it: a link's catch event that is entered by hand goes on.
+#[test]
+fn modify_into_a_link() {
+    let mut check = Check::with(&[process!("link-event.bpmn")]);
+    let instance = check.start("link-event", "");
+    let work = check.element(instance, "work");
+    check.modify(instance, &[("land", &[])], &[work]).expect("it is sound");
+    check.do_one("link-work", "");
+    check.assert_completed(instance, "{}");
+}
+
 /// Entering an element enters the scopes around it that are not there.
 #[test]
 fn modify_into_a_scope() {

@@ -1,0 +1,6 @@
+//! An expression of arbitrary text.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| windlass_sim::fuzz::language::feel_expressions(bytes));
