@@ -41,6 +41,7 @@ use axum::Router;
 use axum::extract::{DefaultBodyLimit, OriginalUri};
 use axum::http::{Method, StatusCode};
 use axum::middleware::from_fn;
+use axum::routing::any;
 use windlass_gateway::Gateway;
 
 use crate::limit::MESSAGE_BYTES_MAX;
@@ -74,7 +75,9 @@ pub fn router(gateway: &Gateway, address: SocketAddr) -> Router {
         .layer(DefaultBodyLimit::max(MESSAGE_BYTES_MAX))
         .layer(from_fn(problem::write))
         .with_state(Face { gateway: gateway.clone(), address });
-    Router::new().nest(PREFIX, routes)
+    // The one path under the prefix that nesting leaves out.
+    let root = any(no_such_path).layer(from_fn(problem::write));
+    Router::new().nest(PREFIX, routes).route(&format!("{PREFIX}/"), root)
 }
 
 async fn no_such_path(OriginalUri(uri): OriginalUri) -> Problem {
