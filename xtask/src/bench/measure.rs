@@ -330,10 +330,16 @@ impl Run {
     fn pace(&self) {
         while !self.ending.load(Ordering::SeqCst) {
             std::thread::sleep(PACE);
-            if self.paced.load(Ordering::SeqCst) {
+            if self.paced.load(Ordering::SeqCst) && self.is_due() {
                 self.freed_async.notify_waiters();
             }
         }
+    }
+
+    /// A wake-up for nothing costs as much as one for a job, on the cores that are measured.
+    fn is_due(&self) -> bool {
+        let Load::Open { per_s } = self.shape.load else { return false };
+        due_after(self.issued.load(Ordering::SeqCst), per_s) <= self.started.elapsed()
     }
 
     fn sleep_until(&self, since_start: Duration) -> Result<()> {
