@@ -149,8 +149,8 @@ async fn deleted_is_gone_and_what_runs_is_not_deleted() {
     let request = creation("one-task", "");
     refused(client.create_process_instance(request).await, Code::NotFound, "but none found");
     let next = deploy(&mut client, &[PROCESS]).await.unwrap();
-    // The real broker says 3: the number of a deleted version is not used again.
-    assert_eq!(process(&next).version, 1);
+    // The number of a deleted version is not used again.
+    assert_eq!(process(&next).version, 3);
 
     let history = p::DeleteResourceRequest { delete_history: Some(true), ..Default::default() };
     refused(client.delete_resource(history).await, Code::Unimplemented, "not supported yet");
