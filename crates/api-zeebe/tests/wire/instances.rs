@@ -215,7 +215,8 @@ async fn an_end_that_does_not_come_is_a_deadline_and_the_instance_goes_on() {
     let answer = client.create_process_instance_with_result(request).await;
     refused(answer, Code::DeadlineExceeded, "Time out between gateway and broker");
     let waited = since.elapsed();
-    assert!(waited >= Duration::from_millis(300), "{waited:?}");
+    // The engine counts whole milliseconds: the first of them may have begun already.
+    assert!(waited >= Duration::from_millis(299), "{waited:?}");
     assert!(waited < Duration::from_millis(2_000), "{waited:?}");
     let job = job(&mut client, "one-task").await;
     complete(&mut client, job.key).await.unwrap();
