@@ -136,17 +136,13 @@ impl Engine {
         context: Context,
         sink: &mut S,
     ) -> Result<Answer, Rejection> {
-        let mut step =
-            Step { state: &mut self.state, bounds: &self.bounds, context, sink, flow_bytes: 0 };
+        let mut step = self.step(context, sink);
         let answer = verb::decide(&mut step, command)?;
-        // Most flows are at rest again after a few steps, which then stand in the same frame. Not
-        // behind an activation: they might end a job that was just handed out.
-        if !matches!(command, Command::ActivateJobs(_)) {
-            for _ in 0..FOLLOW_UPS_MAX {
-                if step.flow_bytes > FRAME_BYTES_MAX || !windlass_flow::kernel::step(&mut step) {
-                    break;
-                }
-            }
+        // Most flows are at rest again after a few steps, which then stand in the same frame. What
+        // moved no flow does not go on with those of others, which might end a job that was just
+        // handed out.
+        if step.flow_bytes > 0 {
+            step.go_on(FOLLOW_UPS_MAX);
         }
         Ok(answer)
     }
@@ -154,16 +150,7 @@ impl Engine {
     /// Goes on with what flows have left to do, for one frame of the log: at most `steps_max` entries
     /// of their to-do list, fewer when they bring much. Returns how many it did.
     pub fn go_on<S: Sink>(&mut self, context: Context, steps_max: usize, sink: &mut S) -> usize {
-        let mut step =
-            Step { state: &mut self.state, bounds: &self.bounds, context, sink, flow_bytes: 0 };
-        let mut did = 0;
-        while did < steps_max
-            && step.flow_bytes <= FRAME_BYTES_MAX
-            && windlass_flow::kernel::step(&mut step)
-        {
-            did += 1;
-        }
-        did
+        self.step(context, sink).go_on(steps_max)
     }
 
     /// Moves out which awaited instances came to their end.
@@ -174,23 +161,17 @@ impl Engine {
     /// Does what time asks for, at most `steps_max` times. Returns how many it did; the caller
     /// goes on in its next batch when it did as many as it might.
     pub fn fire<S: Sink>(&mut self, context: Context, steps_max: usize, sink: &mut S) -> usize {
-        let mut step =
-            Step { state: &mut self.state, bounds: &self.bounds, context, sink, flow_bytes: 0 };
-        verb::timer::fire(&mut step, steps_max)
+        verb::timer::fire(&mut self.step(context, sink), steps_max)
     }
 
     /// Records that the partition came up: no live lease ends before `leases_to_ms`.
     pub fn open<S: Sink>(&mut self, context: Context, leases_to_ms: u64, sink: &mut S) {
-        let mut step =
-            Step { state: &mut self.state, bounds: &self.bounds, context, sink, flow_bytes: 0 };
-        step.emit(&Event::PartitionOpened { leases_to_ms });
+        self.step(context, sink).emit(&Event::PartitionOpened { leases_to_ms });
     }
 
     /// Records that the wall clock jumped ahead: live leases move with it.
     pub fn move_leases<S: Sink>(&mut self, context: Context, by_ms: u64, sink: &mut S) {
-        let mut step =
-            Step { state: &mut self.state, bounds: &self.bounds, context, sink, flow_bytes: 0 };
-        step.emit(&Event::LeasesMoved { by_ms });
+        self.step(context, sink).emit(&Event::LeasesMoved { by_ms });
     }
 
     /// Applies an event of the log.
@@ -213,6 +194,10 @@ impl Engine {
     /// Queues that may have something for those who wait, since the last call.
     pub fn take_served(&mut self, into: &mut Vec<QueueId>) {
         self.state.take_served(into);
+    }
+
+    fn step<'a, S>(&'a mut self, context: Context, sink: &'a mut S) -> Step<'a, S> {
+        Step { state: &mut self.state, bounds: &self.bounds, context, sink, flow_bytes: 0 }
     }
 
     // ── checkpoints, see `state::image` ─────────────────────────────────────────────────────
@@ -279,5 +264,17 @@ impl<S: Sink> Step<'_, S> {
     /// A fresh key.
     pub(crate) fn next_key(&self) -> JobKey {
         JobKey::from_parts(self.state.partition, self.state.last_counter + 1)
+    }
+
+    /// Takes steps of flows while they fit into the frame. Returns how many it took.
+    fn go_on(&mut self, steps_max: usize) -> usize {
+        let mut did = 0;
+        while did < steps_max
+            && self.flow_bytes <= FRAME_BYTES_MAX
+            && windlass_flow::kernel::step(self)
+        {
+            did += 1;
+        }
+        did
     }
 }
