@@ -26,7 +26,8 @@ pub use rejection::FlowRejection;
 
 use crate::id::JobKey;
 
-/// The queue in which jobs of a type wait that flows make, and that workers of the Zeebe API ask.
+/// The queue in which jobs of a type wait that flows make, and that workers of the Zeebe API ask. Its
+/// beginning keeps other faces from serving it by accident.
 pub fn job_queue(job_type: &str) -> Box<str> {
     format!("zeebe/{job_type}").into()
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tonic::Status;
 use tonic::transport::Channel;
-use windlass_api_zeebe::queue::{TENANT_DEFAULT, queue_name, queue_settings};
+use windlass_api_zeebe::queue::{TENANT_DEFAULT, queue_name};
 use windlass_gateway::request::Answer;
 use windlass_record::command::{Command, ConfigureQueue, CreateJob, Due, JobOptions};
-use windlass_record::policy::Dialect;
+use windlass_record::policy::{Dialect, JobOrder, QueueSettings};
 use windlass_server::settings::FaceListen;
 use windlass_server::{Config, ServerHandle, start};
 
@@ -96,8 +96,9 @@ impl Bench {
         change: impl FnOnce(&mut CreateJob),
     ) -> i64 {
         let queue = queue_name(TENANT_DEFAULT, job_type);
-        let configure =
-            ConfigureQueue { queue: queue.clone(), settings: queue_settings(), seed_only: true };
+        // Ordered as the engine orders jobs of flows, but finished ones can be looked at.
+        let settings = QueueSettings { order: JobOrder::Creation, ..QueueSettings::DEFAULT };
+        let configure = ConfigureQueue { queue: queue.clone(), settings, seed_only: true };
         let gateway = self.server.gateway();
         gateway.command(Command::ConfigureQueue(configure)).await.unwrap();
         let options = JobOptions { dialect: Dialect::Zeebe, ..JobOptions::default() };
