@@ -31,7 +31,7 @@ pub use job::{JobError, is_listener, job_completed, job_failed, job_threw};
 pub use timer::fire;
 pub use variables::{join, split};
 
-use windlass_record::bound::{Bound, Bounds};
+use windlass_record::bound::{Bound, Bounds, cut};
 use windlass_record::flow::{ElementEntered, FlowEvent, FlowIncidentKind, Key};
 
 use crate::graph::{Kind, NodeId, Text, Trigger};
@@ -135,18 +135,8 @@ fn run<P: Port>(port: &mut P, key: Key) {
 /// The element waits for a person.
 fn raise<P: Port>(port: &mut P, element: Key, stuck: &Stuck) {
     let key = port.next_key();
-    let message = cut(&stuck.message);
+    let message = cut(&stuck.message, port.bounds().message_bytes_max);
     port.emit(&FlowEvent::IncidentRaised { key, element, kind: stuck.kind, message });
-}
-
-/// A message for people is bounded.
-fn cut(message: &str) -> &str {
-    const MESSAGE_BYTES_MAX: usize = 10_000;
-    let mut end = message.len().min(MESSAGE_BYTES_MAX);
-    while !message.is_char_boundary(end) {
-        end -= 1;
-    }
-    message.get(..end).unwrap_or_default()
 }
 
 /// Enters a node in a scope.

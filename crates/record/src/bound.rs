@@ -180,3 +180,8 @@ impl Default for Bounds {
         }
     }
 }
+
+/// The longest start of a text that fits and ends between characters.
+pub fn cut(text: &str, bytes_max: usize) -> &str {
+    text.get(..text.floor_char_boundary(bytes_max)).unwrap_or(text)
+}

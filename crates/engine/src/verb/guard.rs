@@ -1,6 +1,6 @@
 //! What several commands check before anything is emitted.
 
-use windlass_record::bound::Bound;
+use windlass_record::bound::{Bound, cut};
 use windlass_record::command::Lease;
 use windlass_record::id::JobKey;
 use windlass_record::policy::DeadlineOutcome;
@@ -114,9 +114,4 @@ pub(super) fn room(bound: Bound, present: usize, max: u32) -> Result<(), Rejecti
         return Ok(());
     }
     Err(Rejection::Exhausted { bound, max: u64::from(max) })
-}
-
-/// The longest start of a text that fits and ends between characters.
-pub(super) fn cut(text: &str, bytes_max: usize) -> &str {
-    text.get(..text.floor_char_boundary(bytes_max)).unwrap_or(text)
 }

@@ -5,11 +5,11 @@
 
 use std::borrow::Cow;
 
+use windlass_record::bound::cut;
 use windlass_record::command::{AppendLog, ReportProgress};
 use windlass_record::event::Event;
 use windlass_record::rejection::Rejection;
 
-use super::guard::cut;
 use crate::lifecycle::Verb;
 use crate::state::job::Slot;
 use crate::{Answer, Sink, Step};

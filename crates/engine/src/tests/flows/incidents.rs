@@ -65,3 +65,14 @@ fn a_boundary_event_of_a_stuck_task() {
     check.settle();
     check.assert_completed(instance, "{}");
 }
+
+/// What an element says is bounded as what a worker says.
+#[test]
+fn a_long_message_is_cut() {
+    let bounds = windlass_record::bound::Bounds { message_bytes_max: 12, ..Default::default() };
+    let mut check = Check::with_bounds(bounds);
+    check.deploy(&[process!("exclusive-no-default.bpmn")]).expect("it is sound");
+    check.start("exclusive-no-default", "");
+    let (_, _, _, message) = check.incident();
+    assert_eq!(message.len(), 12, "{message}");
+}
