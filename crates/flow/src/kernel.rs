@@ -49,7 +49,7 @@ pub trait Port {
     /// What is remembered.
     fn state(&self) -> &FlowState;
     /// Applies an event and logs it.
-    fn emit(&mut self, event: &FlowEvent<'_>);
+    fn emit(&mut self, event: FlowEvent<'_>);
     /// The next fresh key; the event that brings it into the world uses it up.
     fn next_key(&self) -> Key;
     /// The time of the record (ms since the epoch).
@@ -103,7 +103,7 @@ impl Stuck {
 /// Works on the oldest entry of the to-do list. False when there is none.
 pub fn step<P: Port>(port: &mut P) -> bool {
     let Some(todo) = port.state().todo.front().copied() else { return false };
-    port.emit(&FlowEvent::StepTaken);
+    port.emit(FlowEvent::StepTaken);
     match todo {
         Todo::Element(key) => run(port, key),
         Todo::Message(key) => message::deliver(port, key),
@@ -136,7 +136,7 @@ fn run<P: Port>(port: &mut P, key: Key) {
 fn raise<P: Port>(port: &mut P, element: Key, stuck: &Stuck) {
     let key = port.next_key();
     let message = cut(&stuck.message, port.bounds().message_bytes_max);
-    port.emit(&FlowEvent::IncidentRaised { key, element, kind: stuck.kind, message });
+    port.emit(FlowEvent::IncidentRaised { key, element, kind: stuck.kind, message });
 }
 
 /// Enters a node in a scope.
@@ -147,7 +147,7 @@ pub(crate) fn enter_node<P: Port>(
     begin_at: Option<NodeId>,
 ) -> Key {
     let key = port.next_key();
-    port.emit(&FlowEvent::ElementEntered(ElementEntered {
+    port.emit(FlowEvent::ElementEntered(ElementEntered {
         key,
         scope,
         node: node.0,

@@ -52,7 +52,7 @@ fn wait_with_boundaries<P: Port>(port: &mut P, key: Key) -> Result<(), Stuck> {
     let boundaries =
         if element.loop_counter > 0 { Vec::new() } else { element.node().boundaries.clone() };
     let waits = crate::kernel::waits::prepare(port, key, &boundaries)?;
-    port.emit(&FlowEvent::ElementActivated { key });
+    port.emit(FlowEvent::ElementActivated { key });
     crate::kernel::waits::open(port, key, waits);
     Ok(())
 }

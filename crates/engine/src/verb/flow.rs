@@ -23,10 +23,9 @@ impl<S: Sink> Port for Step<'_, S> {
         &self.state.flow
     }
 
-    fn emit(&mut self, event: &FlowEvent<'_>) {
+    fn emit(&mut self, event: FlowEvent<'_>) {
         self.flow_bytes = self.flow_bytes.saturating_add(event.bytes());
-        // The clone is of borrowed fields.
-        Step::emit(self, &Event::Flow(event.clone()));
+        Step::emit(self, &Event::Flow(event));
     }
 
     fn next_key(&self) -> Key {

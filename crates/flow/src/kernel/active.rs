@@ -34,7 +34,7 @@ pub(super) fn follow_up_late<P: Port>(port: &mut P, key: Key) -> bool {
         return false;
     }
     follow_up(port, key, &event);
-    port.emit(&FlowEvent::ElementQueued { key });
+    port.emit(FlowEvent::ElementQueued { key });
     true
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn trigger<P: Port>(
     with: &[(crate::graph::Text, crate::graph::Text)],
 ) {
     let variables = variables::carried(with).into();
-    port.emit(&FlowEvent::EventTriggered { element, node: node.0, variables });
+    port.emit(FlowEvent::EventTriggered { element, node: node.0, variables });
 }
 
 fn follow_up<P: Port>(port: &mut P, key: Key, event: &Triggered) {
@@ -56,15 +56,15 @@ fn follow_up<P: Port>(port: &mut P, key: Key, event: &Triggered) {
     let interrupts = graph.interrupts(event.node);
     if matches!(kind, Kind::Boundary(_)) && interrupts {
         // The event stays with the element; it is entered when the element is gone.
-        port.emit(&FlowEvent::ElementTerminating { key });
+        port.emit(FlowEvent::ElementTerminating { key });
     } else if matches!(kind, Kind::Boundary(_)) {
-        port.emit(&FlowEvent::EventTaken { element: key });
+        port.emit(FlowEvent::EventTaken { element: key });
         enter_event(port, scope, event.node, &event.variables);
     } else if matches!(kind, Kind::EventSubProcess) {
         if interrupts && !end_children(port, key) {
             return;
         }
-        port.emit(&FlowEvent::EventTaken { element: key });
+        port.emit(FlowEvent::EventTaken { element: key });
         if interrupts {
             waits::close_inside(port, key);
         }
@@ -74,19 +74,19 @@ fn follow_up<P: Port>(port: &mut P, key: Key, event: &Triggered) {
         }
     } else if matches!(kind, Kind::End(Action::Terminate)) {
         if end_children(port, key) {
-            port.emit(&FlowEvent::EventTaken { element: key });
-            port.emit(&FlowEvent::ElementCompleting { key });
+            port.emit(FlowEvent::EventTaken { element: key });
+            port.emit(FlowEvent::ElementCompleting { key });
         }
     } else if event.node == own {
-        port.emit(&FlowEvent::EventTaken { element: key });
+        port.emit(FlowEvent::EventTaken { element: key });
         variables::deliver(port, key, &event.variables);
-        port.emit(&FlowEvent::ElementCompleting { key });
+        port.emit(FlowEvent::ElementCompleting { key });
     } else {
         // One of the events behind an event-based gateway.
-        port.emit(&FlowEvent::EventTaken { element: key });
+        port.emit(FlowEvent::EventTaken { element: key });
         waits::close(port, key);
         enter_event(port, scope, event.node, &event.variables);
-        port.emit(&FlowEvent::ElementCompleted { key });
+        port.emit(FlowEvent::ElementCompleted { key });
     }
 }
 
@@ -101,10 +101,10 @@ pub(crate) fn end_children<P: Port>(port: &mut P, key: Key) -> bool {
         element.children.iter().filter(running).take(FAN_OUT_MAX + 1).copied().collect();
     let more = ending.len() > FAN_OUT_MAX;
     for child in ending.into_iter().take(FAN_OUT_MAX) {
-        port.emit(&FlowEvent::ElementTerminating { key: child });
+        port.emit(FlowEvent::ElementTerminating { key: child });
     }
     if more {
-        port.emit(&FlowEvent::ElementQueued { key });
+        port.emit(FlowEvent::ElementQueued { key });
     }
     false
 }

@@ -40,6 +40,6 @@ fn check_rests<P: Port>(port: &P, key: Key) -> Result<(), Stuck> {
 
 /// The element's work began, and there is nothing to wait for.
 pub(crate) fn pass<P: Port>(port: &mut P, key: Key) {
-    port.emit(&FlowEvent::ElementActivated { key });
-    port.emit(&FlowEvent::ElementCompleting { key });
+    port.emit(FlowEvent::ElementActivated { key });
+    port.emit(FlowEvent::ElementCompleting { key });
 }

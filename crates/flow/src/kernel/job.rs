@@ -56,7 +56,7 @@ fn headers<P: Port>(port: &P, element: Key, spec: &JobSpec) -> Result<Text, Stuc
 /// Makes a job that was computed.
 pub(crate) fn attach<P: Port>(port: &mut P, element: Key, job: &NewJob, role: JobRole) {
     let job = port.create_job(job);
-    port.emit(&FlowEvent::JobAttached { element, job, role });
+    port.emit(FlowEvent::JobAttached { element, job, role });
 }
 
 /// A job of an element is done, with a JSON object taken apart.
@@ -65,17 +65,17 @@ pub fn job_completed<P: Port>(port: &mut P, job: Key, result: &[(Text, Text)]) {
     let live = port.state().live(element);
     let Some((_, role)) = live.job else { return };
     let next = live.listener.saturating_add(1);
-    port.emit(&FlowEvent::JobDetached { element, job });
+    port.emit(FlowEvent::JobDetached { element, job });
     match role {
         // An event has already interrupted it.
         JobRole::Work if !port.state().live(element).listens() => {}
         JobRole::Work => {
             variables::deliver(port, element, result);
-            port.emit(&FlowEvent::ElementCompleting { key: element });
+            port.emit(FlowEvent::ElementCompleting { key: element });
         }
         JobRole::StartListener => {
             variables::set(port, element, result);
-            port.emit(&FlowEvent::ListenerPassed { element, next });
+            port.emit(FlowEvent::ListenerPassed { element, next });
         }
         JobRole::EndListener => {
             // The mappings have run: what comes now is for the scope around.
@@ -83,7 +83,7 @@ pub fn job_completed<P: Port>(port: &mut P, job: Key, result: &[(Text, Text)]) {
                 Key::NONE => variables::set(port, element, result),
                 scope => variables::merge(port, scope, result),
             }
-            port.emit(&FlowEvent::ListenerPassed { element, next });
+            port.emit(FlowEvent::ListenerPassed { element, next });
         }
     }
 }
@@ -126,7 +126,7 @@ pub fn job_threw<P: Port>(
     let role = port.state().live(element).job.map(|(_, role)| role);
     if role == Some(JobRole::Work) && !port.state().live(element).listens() {
         // An event has already interrupted it.
-        port.emit(&FlowEvent::JobDetached { element, job });
+        port.emit(FlowEvent::JobDetached { element, job });
         return Ok(());
     }
     let found = match role {
@@ -137,7 +137,7 @@ pub fn job_threw<P: Port>(
     let Some((catcher, node)) = found else {
         return Err(JobError { message: not_caught(port, element, code, message) });
     };
-    port.emit(&FlowEvent::JobDetached { element, job });
+    port.emit(FlowEvent::JobDetached { element, job });
     active::trigger(port, catcher, node, brought);
     Ok(())
 }

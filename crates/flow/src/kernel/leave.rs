@@ -51,7 +51,7 @@ pub(super) fn leave<P: Port>(port: &mut P, key: Key) -> Result<(), Stuck> {
     if let Kind::End(Action::Terminate) = &node.kind {
         super::active::trigger(port, scope, id, &[]);
     }
-    port.emit(&FlowEvent::ElementCompleted { key });
+    port.emit(FlowEvent::ElementCompleted { key });
     if let Kind::Throw(Action::Link(target)) = &node.kind {
         enter_node(port, scope, *target, Some(*target));
         return Ok(());
@@ -85,7 +85,7 @@ fn take<P: Port>(port: &mut P, graph: &Graph, scope: Key, flow: FlowId) {
         enter_node(port, scope, target, None);
         return;
     }
-    port.emit(&FlowEvent::TokenParked { scope, flow: flow.0 });
+    port.emit(FlowEvent::TokenParked { scope, flow: flow.0 });
     let parked = &port.state().live(scope).parked;
     // The count is looked at first, so that a join of ten thousand flows stays cheap.
     let may_be_all = parked.len() >= node.incoming.len();
@@ -126,6 +126,6 @@ pub(crate) fn complete_if_empty<P: Port>(port: &mut P, scope: Key) {
     let Some(element) = port.state().element(scope) else { return };
     let is_empty = element.children.is_empty() && element.parked.is_empty();
     if element.phase == Phase::Active && is_empty && element.triggered.is_empty() {
-        port.emit(&FlowEvent::ElementCompleting { key: scope });
+        port.emit(FlowEvent::ElementCompleting { key: scope });
     }
 }

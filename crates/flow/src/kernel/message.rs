@@ -19,12 +19,12 @@ pub(super) fn deliver<P: Port>(port: &mut P, key: Key) {
         left -= 1;
     }
     if left == 0 {
-        port.emit(&FlowEvent::MessageQueued { key });
+        port.emit(FlowEvent::MessageQueued { key });
         return;
     }
     let Some(message) = port.state().messages.get(&key) else { return };
     if message.until_ms <= port.now_ms() {
-        port.emit(&FlowEvent::MessageExpired { key });
+        port.emit(FlowEvent::MessageExpired { key });
     }
 }
 
@@ -44,7 +44,7 @@ pub(crate) fn reach_one<P: Port>(port: &mut P, key: Key) -> Option<Key> {
     let correlation_key = message.correlation_key.clone();
     let process_id = port.state().definitions.get(&definition)?.id.clone();
     let instance = start(port, definition, node, &correlation_key, &payload);
-    port.emit(&FlowEvent::MessageCorrelated {
+    port.emit(FlowEvent::MessageCorrelated {
         message: key,
         process_id: &process_id,
         instance,
@@ -92,7 +92,7 @@ fn correlate<P: Port>(
     let (instance, definition) = (live.instance, live.definition);
     let process_id =
         port.state().definitions.get(&definition).map(|it| it.id.clone()).unwrap_or_default();
-    port.emit(&FlowEvent::MessageCorrelated {
+    port.emit(FlowEvent::MessageCorrelated {
         message,
         process_id: &process_id,
         instance,
@@ -111,7 +111,7 @@ pub(crate) fn start<P: Port>(
     payload: &[(Text, Text)],
 ) -> Key {
     let key = port.next_key();
-    port.emit(&FlowEvent::InstanceStarted(InstanceStarted {
+    port.emit(FlowEvent::InstanceStarted(InstanceStarted {
         key,
         definition,
         parent: Key::NONE,
@@ -178,7 +178,7 @@ pub(crate) fn start_next<P: Port>(port: &mut P, (tenant, process_id, correlation
         })
     });
     if let Some(key) = next {
-        port.emit(&FlowEvent::MessageQueued { key });
+        port.emit(FlowEvent::MessageQueued { key });
     }
 }
 

@@ -36,8 +36,8 @@ pub(super) fn deliver<P: Port>(port: &mut P, key: Key) {
     }
     match waiting.last() {
         Some((through, ..)) if waiting.len() == room => {
-            port.emit(&FlowEvent::SignalProgressed { key, through: *through });
+            port.emit(FlowEvent::SignalProgressed { key, through: *through });
         }
-        Some(_) | None => port.emit(&FlowEvent::SignalEnded { key }),
+        Some(_) | None => port.emit(FlowEvent::SignalEnded { key }),
     }
 }

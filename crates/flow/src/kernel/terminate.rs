@@ -14,14 +14,14 @@ pub(super) fn terminate<P: Port>(port: &mut P, key: Key) {
     let (job, user_task, called) = (element.job, element.user_task, element.called);
     if let Some((job, _)) = job {
         port.cancel_job(job);
-        port.emit(&FlowEvent::JobDetached { element: key, job });
+        port.emit(FlowEvent::JobDetached { element: key, job });
     }
     if let Some(user_task) = user_task {
-        port.emit(&FlowEvent::UserTaskEnded { key: user_task, completed: false });
+        port.emit(FlowEvent::UserTaskEnded { key: user_task, completed: false });
     }
     if let Some(called) = called {
         if port.state().live(called).phase != Phase::Terminating {
-            port.emit(&FlowEvent::ElementTerminating { key: called });
+            port.emit(FlowEvent::ElementTerminating { key: called });
         }
         return;
     }
@@ -44,7 +44,7 @@ fn gone<P: Port>(port: &mut P, key: Key) {
         .find(|event| matches!(graph.node(event.node).kind, Kind::Boundary(_)))
         .cloned();
     let freed = process.then(|| message::lock_of(port, key)).flatten();
-    port.emit(&FlowEvent::ElementTerminated { key });
+    port.emit(FlowEvent::ElementTerminated { key });
     if let Some(freed) = freed {
         message::start_next(port, &freed);
     }
@@ -53,7 +53,7 @@ fn gone<P: Port>(port: &mut P, key: Key) {
         && caller.listens()
     {
         // It was ended by hand: its call activity has nothing to wait for.
-        port.emit(&FlowEvent::ElementTerminating { key: parent });
+        port.emit(FlowEvent::ElementTerminating { key: parent });
     }
     let Some(outer) = port.state().element(scope) else { return };
     if outer.phase != Phase::Active {
@@ -64,7 +64,7 @@ fn gone<P: Port>(port: &mut P, key: Key) {
         return;
     }
     if outer.is_loop() {
-        port.emit(&FlowEvent::ElementQueued { key: scope });
+        port.emit(FlowEvent::ElementQueued { key: scope });
         return;
     }
     node::compensate::part_ended(port, scope, graph.node(id));
@@ -73,6 +73,6 @@ fn gone<P: Port>(port: &mut P, key: Key) {
     let is_empty = outer.children.is_empty() && outer.parked.is_empty();
     if is_empty && outer.triggered.is_empty() {
         // Somebody ended the last thing that ran here by hand.
-        port.emit(&FlowEvent::ElementTerminating { key: scope });
+        port.emit(FlowEvent::ElementTerminating { key: scope });
     }
 }

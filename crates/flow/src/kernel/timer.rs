@@ -18,7 +18,7 @@ pub fn fire<P: Port>(port: &mut P) -> bool {
     if let Some((until_ms, key)) = port.state().expiring.first().copied()
         && until_ms <= now_ms
     {
-        port.emit(&FlowEvent::MessageExpired { key });
+        port.emit(FlowEvent::MessageExpired { key });
         return true;
     }
     false
@@ -32,7 +32,7 @@ fn fire_timer<P: Port>(port: &mut P, key: Key) {
         Some(element) => Some(element.graph.clone()),
         None => port.state().definition(owner).and_then(|definition| definition.graph.clone()),
     };
-    port.emit(&FlowEvent::TimerGone { key });
+    port.emit(FlowEvent::TimerGone { key });
     let Some(graph) = graph else { return };
     let next_ms = match graph.trigger(node) {
         Some(Trigger::Timer(timer)) if repetitions != Some(0) => {
@@ -48,7 +48,7 @@ fn fire_timer<P: Port>(port: &mut P, key: Key) {
         }
     }
     if let Some(due_ms) = next_ms {
-        port.emit(&FlowEvent::TimerArmed {
+        port.emit(FlowEvent::TimerArmed {
             key: port.next_key(),
             owner,
             node: node.0,

@@ -49,7 +49,7 @@ pub(crate) fn write_text(out: &mut String, text: &str) {
 pub(crate) fn set<P: Port>(port: &mut P, scope: Key, variables: &[(Text, Text)]) {
     if !variables.is_empty() {
         let variables = variables.iter().map(borrowed).collect::<Vec<_>>();
-        port.emit(&FlowEvent::VariablesSet { scope, variables: variables.into() });
+        port.emit(FlowEvent::VariablesSet { scope, variables: variables.into() });
     }
 }
 

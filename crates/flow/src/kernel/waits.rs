@@ -89,7 +89,7 @@ pub(crate) fn open<P: Port>(port: &mut P, owner: Key, waits: Vec<Wait>) {
         let key = port.next_key();
         let (kind, name, correlation_key) = match &what {
             What::Timer { due_ms, repetitions } => {
-                port.emit(&FlowEvent::TimerArmed {
+                port.emit(FlowEvent::TimerArmed {
                     key,
                     owner,
                     node: node.0,
@@ -103,7 +103,7 @@ pub(crate) fn open<P: Port>(port: &mut P, owner: Key, waits: Vec<Wait>) {
             }
             What::Signal { name } => (SubscriptionKind::Signal, name, ""),
         };
-        port.emit(&FlowEvent::SubscriptionOpened(SubscriptionOpened {
+        port.emit(FlowEvent::SubscriptionOpened(SubscriptionOpened {
             key,
             owner,
             node: node.0,
@@ -151,8 +151,8 @@ pub(crate) fn close_inside<P: Port>(port: &mut P, owner: Key) {
 /// Closes a timer or a subscription.
 pub(crate) fn close_one<P: Port>(port: &mut P, key: Key) {
     if port.state().timers.contains_key(&key) {
-        port.emit(&FlowEvent::TimerGone { key });
+        port.emit(FlowEvent::TimerGone { key });
     } else {
-        port.emit(&FlowEvent::SubscriptionClosed { key });
+        port.emit(FlowEvent::SubscriptionClosed { key });
     }
 }

@@ -35,7 +35,7 @@ pub(super) fn activate<P: Port>(port: &mut P, key: Key, call: &Call) -> Result<(
     check_depth(port, key, root)?;
     super::wait_with_boundaries(port, key)?;
     let child = port.next_key();
-    port.emit(&FlowEvent::InstanceStarted(InstanceStarted {
+    port.emit(FlowEvent::InstanceStarted(InstanceStarted {
         key: child,
         definition,
         parent: key,
@@ -117,7 +117,7 @@ pub(crate) fn instance_completed<P: Port>(port: &mut P, key: Key) {
     let parent = element.process.as_ref().map_or(Key::NONE, |process| process.parent);
     let left = variables::own(port, key);
     let freed = message::lock_of(port, key);
-    port.emit(&FlowEvent::ElementCompleted { key });
+    port.emit(FlowEvent::ElementCompleted { key });
     if let Some(freed) = freed {
         message::start_next(port, &freed);
     }
@@ -138,5 +138,5 @@ pub(crate) fn instance_completed<P: Port>(port: &mut P, key: Key) {
     {
         variables::deliver(port, parent, &left);
     }
-    port.emit(&FlowEvent::ElementCompleting { key: parent });
+    port.emit(FlowEvent::ElementCompleting { key: parent });
 }

@@ -20,13 +20,13 @@ pub(super) fn activate<P: Port>(
             activity == kept.node || graph.towards(activity, kept.node).is_some()
         })
     };
-    port.emit(&FlowEvent::ElementActivated { key });
+    port.emit(FlowEvent::ElementActivated { key });
     let mut begun = false;
     for scope in scopes(port.state(), key) {
         let kept = port.state().live(scope).kept.iter();
         let undone: Vec<Kept> = kept.filter(|kept| wanted(kept)).rev().cloned().collect();
         for kept in undone {
-            port.emit(&FlowEvent::CompensationTaken { scope, node: kept.node.0 });
+            port.emit(FlowEvent::CompensationTaken { scope, node: kept.node.0 });
             if let Some(event) = event_of(&graph, kept.node) {
                 let event = enter_node(port, scope, event, Some(event));
                 variables::set(port, event, &kept.variables);
@@ -35,7 +35,7 @@ pub(super) fn activate<P: Port>(
         }
     }
     if !begun {
-        port.emit(&FlowEvent::ElementCompleting { key });
+        port.emit(FlowEvent::ElementCompleting { key });
     }
     Ok(())
 }
@@ -79,7 +79,7 @@ pub(crate) fn keep<P: Port>(port: &mut P, key: Key) {
     };
     for kept in kept {
         let variables = variables::carried(&kept.variables).into();
-        port.emit(&FlowEvent::CompensationKept { scope, node: kept.node.0, variables });
+        port.emit(FlowEvent::CompensationKept { scope, node: kept.node.0, variables });
     }
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn part_ended<P: Port>(port: &mut P, scope: Key, node: &Node) {
     }
     for key in throwers {
         if !scopes(port.state(), key).into_iter().any(|scope| is_undoing(port.state(), scope)) {
-            port.emit(&FlowEvent::ElementCompleting { key });
+            port.emit(FlowEvent::ElementCompleting { key });
         }
     }
 }

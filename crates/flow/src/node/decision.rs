@@ -31,8 +31,8 @@ pub(super) fn activate<P: Port>(port: &mut P, key: Key, decision: &Decision) -> 
     };
     let result = vec![(decision.result_variable.clone(), output.into())];
     variables::check_fits(port, &result)?;
-    port.emit(&FlowEvent::ElementActivated { key });
+    port.emit(FlowEvent::ElementActivated { key });
     variables::deliver(port, key, &result);
-    port.emit(&FlowEvent::ElementCompleting { key });
+    port.emit(FlowEvent::ElementCompleting { key });
     Ok(())
 }

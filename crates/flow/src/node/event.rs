@@ -20,7 +20,7 @@ pub(super) fn activate<P: Port>(port: &mut P, key: Key) -> Result<(), Stuck> {
         nodes.extend(element.node().boundaries.iter().copied());
     }
     let waits = waits::prepare(port, key, &nodes)?;
-    port.emit(&FlowEvent::ElementActivated { key });
+    port.emit(FlowEvent::ElementActivated { key });
     waits::open(port, key, waits);
     Ok(())
 }
@@ -30,7 +30,7 @@ pub(super) fn activate_gateway<P: Port>(port: &mut P, key: Key) -> Result<(), St
     let graph = &element.graph;
     let nodes: Vec<_> = element.node().outgoing.iter().map(|flow| graph.flow(*flow).to).collect();
     let waits = waits::prepare(port, key, &nodes)?;
-    port.emit(&FlowEvent::ElementActivated { key });
+    port.emit(FlowEvent::ElementActivated { key });
     waits::open(port, key, waits);
     Ok(())
 }

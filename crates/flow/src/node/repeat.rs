@@ -39,7 +39,7 @@ pub(crate) fn begin<P: Port>(port: &mut P, key: Key) -> Result<(), Stuck> {
     let items: Vec<_> = list.iter().map(|item| item.to_json().into()).collect();
     let nulls = vec!["null"; items.len()].join(",");
     let waits = waits::prepare(port, key, &node.boundaries)?;
-    port.emit(&FlowEvent::ElementActivated { key });
+    port.emit(FlowEvent::ElementActivated { key });
     waits::open(port, key, waits);
     if !repeat.output_collection.is_empty() {
         variables::set(
@@ -48,7 +48,7 @@ pub(crate) fn begin<P: Port>(port: &mut P, key: Key) -> Result<(), Stuck> {
             &[(repeat.output_collection.clone(), format!("[{nulls}]").into())],
         );
     }
-    port.emit(&FlowEvent::LoopStarted { element: key, items: items.into() });
+    port.emit(FlowEvent::LoopStarted { element: key, items: items.into() });
     Ok(())
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn go_on<P: Port>(port: &mut P, key: Key) -> Result<(), Stuck> {
     };
     if looped.satisfied {
         if end_children(port, key) {
-            port.emit(&FlowEvent::ElementCompleting { key });
+            port.emit(FlowEvent::ElementCompleting { key });
         }
         return Ok(());
     }
@@ -69,7 +69,7 @@ pub(crate) fn go_on<P: Port>(port: &mut P, key: Key) -> Result<(), Stuck> {
     let running = element.children.len();
     if looped.entered >= total {
         if running == 0 {
-            port.emit(&FlowEvent::ElementCompleting { key });
+            port.emit(FlowEvent::ElementCompleting { key });
         }
         return Ok(());
     }
@@ -86,7 +86,7 @@ pub(crate) fn go_on<P: Port>(port: &mut P, key: Key) -> Result<(), Stuck> {
         enter_instance(port, key, repeat, index, item);
     }
     if !repeat.sequential && entered < total {
-        port.emit(&FlowEvent::ElementQueued { key });
+        port.emit(FlowEvent::ElementQueued { key });
     }
     Ok(())
 }
@@ -107,7 +107,7 @@ fn enter_instance<P: Port>(port: &mut P, scope: Key, repeat: &Repeat, index: u32
     let key = port.next_key();
     let node = port.state().live(scope).node.0;
     let loop_counter = index + 1;
-    port.emit(&FlowEvent::ElementEntered(ElementEntered {
+    port.emit(FlowEvent::ElementEntered(ElementEntered {
         key,
         scope,
         node,
@@ -162,16 +162,16 @@ pub(crate) fn collect<P: Port>(port: &mut P, key: Key) -> Result<(), Stuck> {
     };
     waits::close(port, key);
     super::compensate::keep(port, key);
-    port.emit(&FlowEvent::LoopCollected { element: scope, index, value: &result });
-    port.emit(&FlowEvent::ElementCompleted { key });
+    port.emit(FlowEvent::LoopCollected { element: scope, index, value: &result });
+    port.emit(FlowEvent::ElementCompleted { key });
     let outer = port.state().live(scope);
     if outer.phase != Phase::Active {
         return Ok(());
     }
     if satisfied {
-        port.emit(&FlowEvent::LoopSatisfied { element: scope });
+        port.emit(FlowEvent::LoopSatisfied { element: scope });
     } else if outer.children.is_empty() {
-        port.emit(&FlowEvent::ElementQueued { key: scope });
+        port.emit(FlowEvent::ElementQueued { key: scope });
     }
     Ok(())
 }

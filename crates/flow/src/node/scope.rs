@@ -21,7 +21,7 @@ pub(super) fn activate<P: Port>(port: &mut P, key: Key) -> Result<(), Stuck> {
     };
     let began_by = element.triggered.front().cloned();
     let waits = waits::prepare(port, key, &events)?;
-    port.emit(&FlowEvent::ElementActivated { key });
+    port.emit(FlowEvent::ElementActivated { key });
     for start in starts {
         begin(port, key, start, began_by.as_ref());
     }
@@ -32,7 +32,7 @@ pub(super) fn activate<P: Port>(port: &mut P, key: Key) -> Result<(), Stuck> {
 /// Enters where the scope begins, with what came with the event that began it.
 fn begin<P: Port>(port: &mut P, key: Key, start: NodeId, began_by: Option<&Triggered>) {
     if let Some(event) = began_by.filter(|event| event.node == start) {
-        port.emit(&FlowEvent::EventTaken { element: key });
+        port.emit(FlowEvent::EventTaken { element: key });
         enter_event(port, key, start, &event.variables);
         return;
     }

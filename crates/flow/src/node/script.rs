@@ -11,8 +11,8 @@ pub(super) fn activate<P: Port>(port: &mut P, key: Key, script: &Script) -> Resu
         .map_err(|problem| Stuck::new(FlowIncidentKind::ExtractValue, problem))?;
     let result = vec![(script.result_variable.clone(), value.to_json().into())];
     variables::check_fits(port, &result)?;
-    port.emit(&FlowEvent::ElementActivated { key });
+    port.emit(FlowEvent::ElementActivated { key });
     variables::deliver(port, key, &result);
-    port.emit(&FlowEvent::ElementCompleting { key });
+    port.emit(FlowEvent::ElementCompleting { key });
     Ok(())
 }

@@ -15,7 +15,7 @@ pub(super) fn activate<P: Port>(port: &mut P, key: Key, action: &Action) -> Resu
         }
         Action::Job(spec) => {
             let job = job::prepare(port, key, spec)?;
-            port.emit(&FlowEvent::ElementActivated { key });
+            port.emit(FlowEvent::ElementActivated { key });
             job::attach(port, key, &job, JobRole::Work);
             Ok(())
         }
@@ -49,8 +49,8 @@ fn publish<P: Port>(port: &mut P, key: Key, message: &MessageThrow) -> Result<()
     };
     let own = own_variables(port, key);
     let tenant = port.state().tenant_of(key);
-    port.emit(&FlowEvent::ElementActivated { key });
-    port.emit(&FlowEvent::MessagePublished(MessagePublished {
+    port.emit(FlowEvent::ElementActivated { key });
+    port.emit(FlowEvent::MessagePublished(MessagePublished {
         key: port.next_key(),
         tenant: &tenant,
         name: &name,
@@ -59,7 +59,7 @@ fn publish<P: Port>(port: &mut P, key: Key, message: &MessageThrow) -> Result<()
         until_ms,
         variables: &own,
     }));
-    port.emit(&FlowEvent::ElementCompleting { key });
+    port.emit(FlowEvent::ElementCompleting { key });
     Ok(())
 }
 
@@ -67,14 +67,14 @@ fn broadcast<P: Port>(port: &mut P, key: Key, name: &Template) -> Result<(), Stu
     let name = expression::text(port, name, key, "name of the signal")?;
     let tenant = port.state().tenant_of(key);
     let own = own_variables(port, key);
-    port.emit(&FlowEvent::ElementActivated { key });
-    port.emit(&FlowEvent::SignalBroadcast {
+    port.emit(FlowEvent::ElementActivated { key });
+    port.emit(FlowEvent::SignalBroadcast {
         key: port.next_key(),
         tenant: &tenant,
         name: &name,
         variables: &own,
     });
-    port.emit(&FlowEvent::ElementCompleting { key });
+    port.emit(FlowEvent::ElementCompleting { key });
     Ok(())
 }
 
@@ -91,7 +91,7 @@ fn throw_error<P: Port>(port: &mut P, key: Key, code: &Template) -> Result<(), S
         return Err(Stuck::new(FlowIncidentKind::UnhandledError, message));
     };
     let own = variables::own(port, key);
-    port.emit(&FlowEvent::ElementActivated { key });
+    port.emit(FlowEvent::ElementActivated { key });
     active::trigger(port, owner, node, &own);
     Ok(())
 }
@@ -100,7 +100,7 @@ fn escalate<P: Port>(port: &mut P, key: Key, code: &Template) -> Result<(), Stuc
     let code = expression::text(port, code, key, "escalation code")?;
     let found = catcher(port, Thrown::Escalation, &code, key);
     let own = variables::own(port, key);
-    port.emit(&FlowEvent::ElementActivated { key });
+    port.emit(FlowEvent::ElementActivated { key });
     if let Some((owner, node)) = found {
         let interrupts = port.state().live(owner).graph.interrupts(node);
         active::trigger(port, owner, node, &own);
@@ -109,6 +109,6 @@ fn escalate<P: Port>(port: &mut P, key: Key, code: &Template) -> Result<(), Stuc
             return Ok(());
         }
     }
-    port.emit(&FlowEvent::ElementCompleting { key });
+    port.emit(FlowEvent::ElementCompleting { key });
     Ok(())
 }

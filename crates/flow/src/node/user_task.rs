@@ -45,7 +45,7 @@ pub(super) fn activate<P: Port>(port: &mut P, key: Key, task: &UserTask) -> Resu
         None => Key::NONE,
     };
     super::wait_with_boundaries(port, key)?;
-    port.emit(&FlowEvent::UserTaskCreated(Box::new(UserTaskCreated {
+    port.emit(FlowEvent::UserTaskCreated(Box::new(UserTaskCreated {
         key: port.next_key(),
         element: key,
         assignee: (&*assignee).into(),

@@ -15,7 +15,7 @@ pub(super) fn decide<P: Port>(
     // Cannot fail from here.
     let key = port.next_key();
     let variables = join(variables.iter().map(|(name, value)| (name, value)));
-    port.emit(&FlowEvent::SignalBroadcast {
+    port.emit(FlowEvent::SignalBroadcast {
         key,
         tenant: &command.tenant,
         name: &command.name,

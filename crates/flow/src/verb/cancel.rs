@@ -20,7 +20,7 @@ pub(super) fn decide<P: Port>(
 
     // Cannot fail from here.
     if element.phase != Phase::Terminating {
-        port.emit(&FlowEvent::ElementTerminating { key });
+        port.emit(FlowEvent::ElementTerminating { key });
     }
     Ok(FlowAnswer::Done)
 }

@@ -32,7 +32,7 @@ pub(super) fn decide<P: Port>(
 
     // Cannot fail from here.
     let key = port.next_key();
-    port.emit(&FlowEvent::InstanceStarted(InstanceStarted {
+    port.emit(FlowEvent::InstanceStarted(InstanceStarted {
         key,
         definition,
         parent: Key::NONE,

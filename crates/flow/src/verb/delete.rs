@@ -37,7 +37,7 @@ pub(super) fn decide<P: Port>(
     // Cannot fail from here.
     for key in gone {
         close_starts(port, key);
-        port.emit(&FlowEvent::DefinitionDeleted { key });
+        port.emit(FlowEvent::DefinitionDeleted { key });
     }
     // The version before it is the newest again.
     if kind == DefinitionKind::Process

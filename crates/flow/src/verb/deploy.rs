@@ -190,7 +190,7 @@ fn deploy_file<P: Port>(
     // The deployment's key is the first fresh one, so the file takes the one behind it.
     let fresh = port.next_key();
     let resource = if fresh == deployment { Key::from_raw(fresh.raw() + 1) } else { fresh };
-    port.emit(&FlowEvent::ResourceDeployed {
+    port.emit(FlowEvent::ResourceDeployed {
         key: resource,
         tenant,
         name: file.name,
@@ -203,7 +203,7 @@ fn deploy_file<P: Port>(
         let version = port.state().newest_version(tenant, found.kind, &found.id).saturating_add(1);
         let nodes: Vec<NodeName<'_>> =
             found.graph.iter().flat_map(|graph| &graph.nodes).map(named).collect();
-        port.emit(&FlowEvent::DefinitionDeployed(DefinitionDeployed {
+        port.emit(FlowEvent::DefinitionDeployed(DefinitionDeployed {
             key,
             deployment,
             resource,
@@ -254,7 +254,7 @@ pub(super) fn open_starts<P: Port>(port: &mut P, definition: Key, graph: &Graph)
             Some(Trigger::Timer(timer)) => {
                 let value = constant(port, &timer.value);
                 if let Some((due_ms, repetitions)) = due_of(timer.kind, &value, port.now_ms()) {
-                    port.emit(&FlowEvent::TimerArmed {
+                    port.emit(FlowEvent::TimerArmed {
                         key: port.next_key(),
                         owner: definition,
                         node: node.0,
@@ -270,7 +270,7 @@ pub(super) fn open_starts<P: Port>(port: &mut P, definition: Key, graph: &Graph)
             Some(Trigger::Signal(name)) => (SubscriptionKind::Signal, constant(port, name)),
             Some(_) | None => continue,
         };
-        port.emit(&FlowEvent::SubscriptionOpened(SubscriptionOpened {
+        port.emit(FlowEvent::SubscriptionOpened(SubscriptionOpened {
             key: port.next_key(),
             owner: definition,
             node: node.0,

@@ -42,7 +42,7 @@ pub(super) fn decide<P: Port>(
     nodes.dedup();
 
     // Cannot fail from here.
-    port.emit(&FlowEvent::InstanceMigrated {
+    port.emit(FlowEvent::InstanceMigrated {
         instance: key,
         definition: command.definition,
         nodes: nodes.into(),

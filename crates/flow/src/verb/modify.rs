@@ -59,7 +59,7 @@ pub(super) fn decide<P: Port>(
     }
     for instruction in &command.terminate {
         if port.state().live(instruction.key).phase != Phase::Terminating {
-            port.emit(&FlowEvent::ElementTerminating { key: instruction.key });
+            port.emit(FlowEvent::ElementTerminating { key: instruction.key });
         }
     }
     Ok(FlowAnswer::Done)

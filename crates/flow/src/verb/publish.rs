@@ -38,7 +38,7 @@ pub(super) fn decide<P: Port>(
         now_ms.saturating_add(command.time_to_live_ms)
     };
     let variables = join(variables.iter().map(|(name, value)| (name, value)));
-    port.emit(&FlowEvent::MessagePublished(MessagePublished {
+    port.emit(FlowEvent::MessagePublished(MessagePublished {
         key,
         tenant: &command.tenant,
         name: &command.name,

@@ -9,6 +9,6 @@ pub fn resolve<P: Port>(port: &mut P, incident: Key) -> bool {
     if port.state().incident(incident).is_none() {
         return false;
     }
-    port.emit(&FlowEvent::IncidentResolved { key: incident });
+    port.emit(FlowEvent::IncidentResolved { key: incident });
     true
 }

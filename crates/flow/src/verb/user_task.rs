@@ -23,9 +23,9 @@ pub(super) fn decide<P: Port>(
     match &command.action {
         UserTaskAction::Complete(result) => {
             let result = split(result)?;
-            port.emit(&FlowEvent::UserTaskEnded { key, completed: true });
+            port.emit(FlowEvent::UserTaskEnded { key, completed: true });
             deliver(port, element, &result);
-            port.emit(&FlowEvent::ElementCompleting { key: element });
+            port.emit(FlowEvent::ElementCompleting { key: element });
             return Ok(FlowAnswer::Done);
         }
         UserTaskAction::Assign { assignee, replace } => {
@@ -60,7 +60,7 @@ pub(super) fn decide<P: Port>(
     }
 
     // Cannot fail from here.
-    port.emit(&FlowEvent::UserTaskChanged(Box::new(changed)));
+    port.emit(FlowEvent::UserTaskChanged(Box::new(changed)));
     Ok(FlowAnswer::Done)
 }
 
