@@ -148,7 +148,7 @@ fn bytes_of(command: &Command) -> u64 {
             .iter()
             .map(|write| write.bytes.as_ref().map_or(0, |bytes| bytes.len()))
             .sum(),
-        Command::Flow(command) => bytes_of_flow(command),
+        Command::Flow(command) => command.bytes(),
         Command::ActivateJobs(_)
         | Command::ReturnJob(_)
         | Command::ExtendLease(_)
@@ -166,22 +166,4 @@ fn bytes_of(command: &Command) -> u64 {
         | Command::ConfigureLimit(_) => 0,
     };
     u64::try_from(bytes).unwrap_or(u64::MAX)
-}
-
-fn bytes_of_flow(command: &FlowCommand) -> usize {
-    match command {
-        FlowCommand::DeployResources(command) => {
-            command.resources.iter().map(|(_, bytes)| bytes.len()).sum()
-        }
-        FlowCommand::CreateInstance(command) => command.variables.len(),
-        FlowCommand::SetVariables(command) => command.variables.len(),
-        FlowCommand::PublishMessage(command) => command.variables.len(),
-        FlowCommand::BroadcastSignal(command) => command.variables.len(),
-        FlowCommand::EvaluateDecision(command) => command.variables.len(),
-        FlowCommand::DeleteResource(_)
-        | FlowCommand::CancelInstance(_)
-        | FlowCommand::ModifyInstance(_)
-        | FlowCommand::MigrateInstance(_)
-        | FlowCommand::UpdateUserTask(_) => 0,
-    }
 }

@@ -49,37 +49,72 @@ impl Command {
     }
 }
 
-/// What a command on flows brings itself. The steps behind it have a bound of their own and stand in
-/// frames of their own when they do not fit.
+/// What follows from a command on flows itself. The steps behind it have a bound of their own and
+/// stand in frames of their own when they do not fit.
 fn flow(command: &FlowCommand) -> usize {
     match command {
-        // A definition's event names its elements again.
-        FlowCommand::DeployResources(command) => {
-            command.resources.iter().map(|(name, bytes)| 2 * (name.len() + bytes.len())).sum()
-        }
-        FlowCommand::CreateInstance(command) => {
-            let tags: usize = command.tags.iter().map(|tag| tag.len()).sum();
-            command.variables.len() + command.business_id.len() + tags
-        }
-        FlowCommand::ModifyInstance(command) => command
-            .activate
-            .iter()
-            .flat_map(|instruction| &instruction.variables)
-            .map(|given| given.variables.len() + ITEM_BYTES)
-            .sum(),
-        FlowCommand::SetVariables(command) => command.variables.len(),
-        // A message that is correlated at once stands there a second time.
-        FlowCommand::PublishMessage(command) => 2 * command.variables.len(),
-        FlowCommand::BroadcastSignal(command) => command.variables.len(),
-        FlowCommand::UpdateUserTask(command) => match &command.action {
-            UserTaskAction::Complete(result) => result.len(),
-            UserTaskAction::Assign { assignee, .. } => assignee.len(),
-            UserTaskAction::Change { .. } => NUMBERS_BYTES,
-        },
-        FlowCommand::DeleteResource(_)
+        // A definition's event names its elements again, and a message that is correlated at once
+        // stands there a second time.
+        FlowCommand::DeployResources(_) | FlowCommand::PublishMessage(_) => 2 * command.bytes(),
+        FlowCommand::CreateInstance(_)
+        | FlowCommand::ModifyInstance(_)
+        | FlowCommand::SetVariables(_)
+        | FlowCommand::BroadcastSignal(_)
+        | FlowCommand::EvaluateDecision(_)
+        | FlowCommand::UpdateUserTask(_)
+        | FlowCommand::DeleteResource(_)
         | FlowCommand::CancelInstance(_)
-        | FlowCommand::MigrateInstance(_)
-        | FlowCommand::EvaluateDecision(_) => 0,
+        | FlowCommand::MigrateInstance(_) => command.bytes(),
+    }
+}
+
+impl FlowCommand {
+    /// How many bytes it brings: files, variables and names.
+    pub fn bytes(&self) -> usize {
+        match self {
+            FlowCommand::DeployResources(command) => {
+                command.resources.iter().map(|(name, bytes)| name.len() + bytes.len()).sum()
+            }
+            FlowCommand::CreateInstance(command) => {
+                let tags: usize = command.tags.iter().map(|tag| tag.len()).sum();
+                command.variables.len() + command.business_id.len() + tags
+            }
+            FlowCommand::ModifyInstance(command) => command
+                .activate
+                .iter()
+                .flat_map(|instruction| &instruction.variables)
+                .map(|given| given.variables.len() + ITEM_BYTES)
+                .sum(),
+            FlowCommand::SetVariables(command) => command.variables.len(),
+            FlowCommand::PublishMessage(command) => {
+                let names = command.name.len() + command.correlation_key.len();
+                names + command.message_id.len() + command.variables.len()
+            }
+            FlowCommand::BroadcastSignal(command) => command.name.len() + command.variables.len(),
+            FlowCommand::EvaluateDecision(command) => command.variables.len(),
+            FlowCommand::UpdateUserTask(command) => user_task(&command.action),
+            FlowCommand::DeleteResource(_)
+            | FlowCommand::CancelInstance(_)
+            | FlowCommand::MigrateInstance(_) => 0,
+        }
+    }
+}
+
+fn user_task(action: &UserTaskAction) -> usize {
+    match action {
+        UserTaskAction::Complete(result) => result.len(),
+        UserTaskAction::Assign { assignee, .. } => assignee.len(),
+        UserTaskAction::Change {
+            candidate_groups,
+            candidate_users,
+            due_date,
+            follow_up_date,
+            ..
+        } => [candidate_groups, candidate_users, due_date, follow_up_date]
+            .into_iter()
+            .flatten()
+            .map(|text| text.len())
+            .sum(),
     }
 }
 
