@@ -49,6 +49,6 @@ pub(crate) fn decide<S: Sink>(
         Command::PauseQueue(command) => configure::decide_pause(step, command),
         Command::ConfigureLimit(command) => configure::decide_limit(step, command),
         Command::PutDocuments(command) => document::decide(step, command),
-        Command::Flow(command) => Ok(Answer::Flow(windlass_flow::verb::decide(step, command)?)),
+        Command::Flow(command) => flow::decide(step, command),
     }
 }

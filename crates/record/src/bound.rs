@@ -7,7 +7,7 @@ use std::fmt;
 pub enum Bound {
     /// Bytes of a tenant, queue, type, group, worker, key or document name.
     NameBytes,
-    /// Bytes of a job's payload, a result, or a document.
+    /// Bytes of a job's payload, a result, a document, a deployed file, or an object of variables.
     PayloadBytes,
     /// Bytes of a job's headers.
     HeaderBytes,

@@ -98,6 +98,31 @@ impl FlowCommand {
             | FlowCommand::MigrateInstance(_) => 0,
         }
     }
+
+    /// The bytes of its largest payload: a file, or an object of variables.
+    pub fn payload_bytes(&self) -> usize {
+        match self {
+            FlowCommand::DeployResources(command) => {
+                command.resources.iter().map(|(_, bytes)| bytes.len()).max().unwrap_or(0)
+            }
+            FlowCommand::CreateInstance(command) => command.variables.len(),
+            FlowCommand::ModifyInstance(command) => {
+                let given = command.activate.iter().flat_map(|it| &it.variables);
+                given.map(|given| given.variables.len()).max().unwrap_or(0)
+            }
+            FlowCommand::SetVariables(command) => command.variables.len(),
+            FlowCommand::PublishMessage(command) => command.variables.len(),
+            FlowCommand::BroadcastSignal(command) => command.variables.len(),
+            FlowCommand::EvaluateDecision(command) => command.variables.len(),
+            FlowCommand::UpdateUserTask(command) => match &command.action {
+                UserTaskAction::Complete(result) => result.len(),
+                UserTaskAction::Assign { .. } | UserTaskAction::Change { .. } => 0,
+            },
+            FlowCommand::DeleteResource(_)
+            | FlowCommand::CancelInstance(_)
+            | FlowCommand::MigrateInstance(_) => 0,
+        }
+    }
 }
 
 fn user_task(action: &UserTaskAction) -> usize {

@@ -1,12 +1,14 @@
 //! Fail an attempt: the job's retry policy decides what follows. A late failure is refused: without
 //! a live lease somebody else may have the job, and a worker that always overruns uses up no retry.
 
+use windlass_record::bound::Bound;
 use windlass_record::command::FailJob;
 use windlass_record::event::{Event, IncidentKind, Outcome};
 use windlass_record::id::Payload;
 use windlass_record::policy::Exhausted;
 use windlass_record::rejection::Rejection;
 
+use super::guard::at_most;
 use crate::lifecycle::Verb;
 use crate::retry::{Failure, Verdict, after_failure, jitter};
 use crate::state::job::Slot;
@@ -17,6 +19,7 @@ pub(super) fn decide<S: Sink>(
     step: &mut Step<'_, S>,
     command: &FailJob,
 ) -> Result<Answer, Rejection> {
+    at_most(Bound::PayloadBytes, command.variables.len(), step.bounds.payload_bytes_max)?;
     if let Some(backoff_ms) = command.backoff_ms {
         step.duration(backoff_ms)?;
     }

@@ -1,10 +1,12 @@
 //! Throw an error: a business error that a retry cannot help. An event of the job's flow catches it;
 //! where there is none, the job waits for a person.
 
+use windlass_record::bound::Bound;
 use windlass_record::command::ThrowError;
 use windlass_record::event::{Event, IncidentKind, Outcome};
 use windlass_record::rejection::Rejection;
 
+use super::guard::at_most;
 use crate::lifecycle::Verb;
 use crate::{Answer, Sink, Step};
 
@@ -15,6 +17,7 @@ pub(super) fn decide<S: Sink>(
 ) -> Result<Answer, Rejection> {
     // An empty code is an error that only a catch-all catches.
     step.optional_name("error code", &command.code)?;
+    at_most(Bound::PayloadBytes, command.variables.len(), step.bounds.payload_bytes_max)?;
     let slot = step.job_held(command.lease, Verb::ThrowError)?;
 
     let brought = windlass_flow::kernel::split(&command.variables)?;
