@@ -15,7 +15,8 @@ pub(crate) type Lock = (Text, Text, Text);
 pub(super) fn deliver<P: Port>(port: &mut P, key: Key) {
     let Some(message) = port.state().messages.get(&key) else { return };
     let mut left = fan_out(message.variables.len());
-    while left > 0 && reach_one(port, key).is_some() {
+    let payload = variables::split(message.variables.as_bytes()).unwrap_or_default();
+    while left > 0 && reach_one(port, key, &payload).is_some() {
         left -= 1;
     }
     if left == 0 {
@@ -33,17 +34,16 @@ pub(crate) fn fan_out(bytes: usize) -> usize {
     (STEP_BYTES_MAX / bytes.max(1)).clamp(1, FAN_OUT_MAX)
 }
 
-/// Lets a message reach one more; the instance that it reached.
-pub(crate) fn reach_one<P: Port>(port: &mut P, key: Key) -> Option<Key> {
+/// Lets a message reach one more with its variables; the instance that it reached.
+pub(crate) fn reach_one<P: Port>(port: &mut P, key: Key, payload: &[(Text, Text)]) -> Option<Key> {
     let message = port.state().messages.get(&key)?;
-    let payload = variables::split(message.variables.as_bytes()).unwrap_or_default();
     if let Some((element, node)) = waiting(port, message) {
-        return Some(correlate(port, key, element, node, &payload));
+        return Some(correlate(port, key, element, node, payload));
     }
     let (definition, node) = startable(port, message)?;
     let correlation_key = message.correlation_key.clone();
     let process_id = port.state().definitions.get(&definition)?.id.clone();
-    let instance = start(port, definition, node, &correlation_key, &payload);
+    let instance = start(port, definition, node, &correlation_key, payload);
     port.emit(FlowEvent::MessageCorrelated {
         message: key,
         process_id: &process_id,
@@ -92,12 +92,7 @@ fn correlate<P: Port>(
     let (instance, definition) = (live.instance, live.definition);
     let process_id =
         port.state().definitions.get(&definition).map(|it| it.id.clone()).unwrap_or_default();
-    port.emit(FlowEvent::MessageCorrelated {
-        message,
-        process_id: &process_id,
-        instance,
-        element,
-    });
+    port.emit(FlowEvent::MessageCorrelated { message, process_id: &process_id, instance, element });
     active::trigger(port, element, node, payload);
     instance
 }

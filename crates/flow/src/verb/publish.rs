@@ -37,7 +37,7 @@ pub(super) fn decide<P: Port>(
     } else {
         now_ms.saturating_add(command.time_to_live_ms)
     };
-    let variables = join(variables.iter().map(|(name, value)| (name, value)));
+    let object = join(variables.iter().map(|(name, value)| (name, value)));
     port.emit(FlowEvent::MessagePublished(MessagePublished {
         key,
         tenant: &command.tenant,
@@ -45,10 +45,10 @@ pub(super) fn decide<P: Port>(
         correlation_key: &command.correlation_key,
         message_id: &command.message_id,
         until_ms,
-        variables: &variables,
+        variables: &object,
     }));
     if command.must_correlate
-        && let Some(instance) = reach_one(port, key)
+        && let Some(instance) = reach_one(port, key, &variables)
     {
         return Ok(FlowAnswer::Correlated { message: key, instance });
     }
