@@ -339,7 +339,7 @@ impl FlowState {
             }
             let root = process.root;
             self.count_called(key, root, |count| count.saturating_add(1));
-            self.instance_counts.entry(element.definition).or_default().insert(key);
+            self.instances_of.entry(element.definition).or_default().insert(key);
             if let Some(definition) = self.definitions.get(&element.definition) {
                 let tenant = definition.tenant.clone();
                 if !process.started_by.is_empty() {
@@ -373,10 +373,10 @@ impl FlowState {
         }
         let Some(process) = element.process else { return };
         self.count_called(key, process.root, |count| count.saturating_sub(1));
-        if let Some(instances) = self.instance_counts.get_mut(&element.definition) {
+        if let Some(instances) = self.instances_of.get_mut(&element.definition) {
             instances.remove(&key);
             if instances.is_empty() {
-                self.instance_counts.remove(&element.definition);
+                self.instances_of.remove(&element.definition);
             }
         }
         if let Some(parent) = self.elements.get_mut(&process.parent) {
@@ -468,10 +468,10 @@ impl FlowState {
                 }
             }
         }
-        if let Some(instances) = self.instance_counts.get_mut(&old) {
+        if let Some(instances) = self.instances_of.get_mut(&old) {
             instances.remove(&instance);
         }
-        self.instance_counts.entry(definition).or_default().insert(instance);
+        self.instances_of.entry(definition).or_default().insert(instance);
     }
 
     /// What an instance keeps others from starting goes with it to its new process.

@@ -65,8 +65,8 @@ pub struct FlowState {
     pub(crate) started_by: BTreeMap<(Text, Text, Text), Key>,
     /// Live instances by the caller's name of them.
     pub(crate) business_ids: BTreeMap<(Text, Text), Key>,
-    /// How many live element instances each definition has.
-    pub(crate) instance_counts: Map<BTreeSet<Key>>,
+    /// Live process instances by their definition. Derived.
+    pub(crate) instances_of: Map<BTreeSet<Key>>,
     /// What remains to be done, oldest first.
     pub(crate) todo: VecDeque<Todo>,
     pub(crate) todo_is_dirty: bool,

@@ -158,8 +158,8 @@ impl FlowState {
         lines.push(format!("buffered {:?} {:?}", self.buffered, self.message_ids));
         lines.push(format!("expiring {:?}", self.expiring));
         lines.push(format!("locks {:?} {:?}", self.started_by, self.business_ids));
-        let counts = self.instance_counts.iter().filter(|(_, keys)| !keys.is_empty());
-        lines.push(format!("instances {:?}", counts.collect::<BTreeMap<_, _>>()));
+        let instances = self.instances_of.iter().filter(|(_, keys)| !keys.is_empty());
+        lines.push(format!("instances {:?}", instances.collect::<BTreeMap<_, _>>()));
         lines
     }
 

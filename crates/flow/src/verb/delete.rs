@@ -17,7 +17,7 @@ pub(super) fn decide<P: Port>(
     let Some(definition) = state.definition(key) else {
         return Err(FlowRejection::ResourceNotFound { key });
     };
-    if let Some(instances) = state.instance_counts.get(&key)
+    if let Some(instances) = state.instances_of.get(&key)
         && let Some(instance) = instances.first()
     {
         return Err(FlowRejection::ResourceInUse { key, instance: *instance });
