@@ -106,12 +106,9 @@ impl FlowState {
                 let kept = Kept { node: NodeId(*node), variables: owned(variables) };
                 self.live_mut(*scope).kept.push(kept);
             }
-            FlowEvent::CompensationTaken { scope, node } => {
-                let kept = &mut self.live_mut(*scope).kept;
-                if let Some(at) = kept.iter().rposition(|kept| kept.node == NodeId(*node)) {
-                    kept.remove(at);
-                }
-            }
+            FlowEvent::CompensationTaken { scope, node } => self.compensation_taken(*scope, *node),
+            // The partition counts keys.
+            FlowEvent::KeyUsed { .. } => {}
             FlowEvent::TimerArmed { .. }
             | FlowEvent::TimerGone { .. }
             | FlowEvent::SubscriptionOpened(_)
@@ -167,13 +164,7 @@ impl FlowState {
                 self.signals.insert(*key, signal);
                 self.queue(Todo::Signal(*key));
             }
-            FlowEvent::SignalProgressed { key, through } => {
-                self.touch(image::SIGNAL, *key);
-                if let Some(signal) = self.signals.get_mut(key) {
-                    signal.through = *through;
-                }
-                self.queue(Todo::Signal(*key));
-            }
+            FlowEvent::SignalProgressed { key, through } => self.signal_progressed(*key, *through),
             FlowEvent::SignalEnded { key } => {
                 self.touch(image::SIGNAL, *key);
                 self.signals.remove(key);
@@ -233,10 +224,26 @@ impl FlowState {
             | FlowEvent::EventTaken { .. }
             | FlowEvent::InstanceMigrated { .. }
             | FlowEvent::CompensationKept { .. }
-            | FlowEvent::CompensationTaken { .. } => {
+            | FlowEvent::CompensationTaken { .. }
+            | FlowEvent::KeyUsed { .. } => {
                 unreachable!("{event:?} is applied with the elements")
             }
         }
+    }
+
+    fn compensation_taken(&mut self, scope: Key, node: u32) {
+        let kept = &mut self.live_mut(scope).kept;
+        if let Some(at) = kept.iter().rposition(|kept| kept.node == NodeId(node)) {
+            kept.remove(at);
+        }
+    }
+
+    fn signal_progressed(&mut self, key: Key, through: Key) {
+        self.touch(image::SIGNAL, key);
+        if let Some(signal) = self.signals.get_mut(&key) {
+            signal.through = through;
+        }
+        self.queue(Todo::Signal(key));
     }
 
     pub(crate) fn queue(&mut self, todo: Todo) {

@@ -1,10 +1,10 @@
-//! Evaluate a decision. Changes nothing.
+//! Evaluate a decision. Changes nothing, but the evaluation's key is used up.
 
 use std::collections::BTreeMap;
 
 use windlass_record::flow::{
     DecisionReference, DefinitionKind, EvaluateDecision, Evaluated, EvaluatedDecision,
-    EvaluatedInput, EvaluatedOutput, FlowAnswer, FlowRejection, Key, MatchedRule,
+    EvaluatedInput, EvaluatedOutput, FlowAnswer, FlowEvent, FlowRejection, Key, MatchedRule,
 };
 
 use super::deploy::described;
@@ -50,7 +50,11 @@ pub(super) fn decide<P: Port>(
         .into_iter()
         .filter_map(|(name, value)| Some((name, Value::from_json(&value).ok()?)))
         .collect();
-    let environment = Environment { now_ms: port.now_ms(), seed: port.next_key().raw() };
+
+    // Cannot fail from here.
+    let instance = port.next_key();
+    port.emit(FlowEvent::KeyUsed { key: instance });
+    let environment = Environment { now_ms: port.now_ms(), seed: instance.raw() };
     let mut budget = Budget::default();
     let evaluation = model.evaluate(&decision.id, &Given(given), &environment, &mut budget);
     let decisions = evaluation
@@ -63,7 +67,7 @@ pub(super) fn decide<P: Port>(
         failed_id: evaluation.failed_decision().unwrap_or_default().to_owned(),
         failure: evaluation.failure_message(&decision.id).unwrap_or_default(),
         decisions,
-        instance: port.next_key(),
+        instance,
         decision,
     })))
 }

@@ -1,6 +1,6 @@
 //! Set variables: of exactly one scope, or each where it is.
 
-use windlass_record::flow::{FlowAnswer, FlowRejection, SetVariables};
+use windlass_record::flow::{FlowAnswer, FlowEvent, FlowRejection, SetVariables};
 
 use crate::kernel::Port;
 use crate::kernel::variables::{merge, set, split};
@@ -17,6 +17,7 @@ pub(super) fn decide<P: Port>(
 
     // Cannot fail from here.
     let key = port.next_key();
+    port.emit(FlowEvent::KeyUsed { key });
     if command.local {
         set(port, command.scope, &variables);
     } else {

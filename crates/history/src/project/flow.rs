@@ -44,12 +44,7 @@ impl Projection {
             FlowEvent::JobAttached { element, job, role } => {
                 self.flow_job_created(element.raw(), job.raw(), *role, made)
             }
-            FlowEvent::LoopStarted { element, .. } => {
-                if let Some(row) = self.elements.change(&self.database, element.raw())? {
-                    row.kind = "MULTI_INSTANCE_BODY".into();
-                }
-                Ok(())
-            }
+            FlowEvent::LoopStarted { element, .. } => self.loop_started(element.raw()),
             FlowEvent::InstanceMigrated { instance, definition, nodes } => {
                 self.instance_migrated(instance.raw(), definition.raw(), nodes)
             }
@@ -94,8 +89,16 @@ impl Projection {
             | FlowEvent::SignalProgressed { .. }
             | FlowEvent::SignalEnded { .. }
             | FlowEvent::CompensationKept { .. }
-            | FlowEvent::CompensationTaken { .. } => Ok(()),
+            | FlowEvent::CompensationTaken { .. }
+            | FlowEvent::KeyUsed { .. } => Ok(()),
         }
+    }
+
+    fn loop_started(&mut self, element: u64) -> rusqlite::Result<()> {
+        if let Some(row) = self.elements.change(&self.database, element)? {
+            row.kind = "MULTI_INSTANCE_BODY".into();
+        }
+        Ok(())
     }
 
     fn instance_started(&mut self, started: &InstanceStarted<'_>) -> rusqlite::Result<()> {

@@ -113,6 +113,7 @@ events! {
     39 CompensationKept { scope, node, variables }
     40 CompensationTaken { scope, node }
     41 LoopSatisfied { element }
+    42 KeyUsed { key }
     ;
     3 DefinitionDeployed
     5 InstanceStarted

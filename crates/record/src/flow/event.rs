@@ -262,6 +262,11 @@ pub enum FlowEvent<'a> {
         /// The node that was completed.
         node: u32,
     },
+    /// A key was given out for what leaves nothing else behind: nothing else gets it.
+    KeyUsed {
+        /// The key.
+        key: Key,
+    },
 }
 
 /// See [`FlowEvent::DefinitionDeployed`].
@@ -532,7 +537,8 @@ impl FlowEvent<'_> {
             | FlowEvent::UserTaskChanged(_)
             | FlowEvent::UserTaskEnded { .. }
             | FlowEvent::InstanceMigrated { .. }
-            | FlowEvent::CompensationTaken { .. } => 0,
+            | FlowEvent::CompensationTaken { .. }
+            | FlowEvent::KeyUsed { .. } => 0,
         };
         OTHERS + long
     }
@@ -543,7 +549,8 @@ impl FlowEvent<'_> {
             FlowEvent::ResourceDeployed { key, .. }
             | FlowEvent::TimerArmed { key, .. }
             | FlowEvent::SignalBroadcast { key, .. }
-            | FlowEvent::IncidentRaised { key, .. } => Some(*key),
+            | FlowEvent::IncidentRaised { key, .. }
+            | FlowEvent::KeyUsed { key } => Some(*key),
             FlowEvent::DefinitionDeployed(deployed) => Some(deployed.key.max(deployed.deployment)),
             FlowEvent::InstanceStarted(started) => Some(started.key),
             FlowEvent::ElementEntered(entered) => Some(entered.key),

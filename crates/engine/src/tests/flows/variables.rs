@@ -1,5 +1,7 @@
 //! Variables: mappings, scopes, where results go.
 
+use windlass_record::flow::{DecisionReference, EvaluateDecision};
+
 use super::*;
 
 #[test]
@@ -73,6 +75,36 @@ fn a_sub_process_with_mappings() {
     let instance = check.start("subprocess", "");
     check.do_one("subprocess", r#"{"x":1}"#);
     check.assert_completed(instance, r#"{"x":1}"#);
+}
+
+/// A key in an answer names nothing else, whether or not anything is left of what it names.
+#[test]
+fn keys_that_were_answered_are_used_up() {
+    let mut check = Check::with(&[process!("one-task.bpmn"), process!("decision-first.dmn")]);
+    let instance = check.start("one-task", "");
+    let mut seen = std::collections::BTreeSet::from([instance]);
+    for command in [
+        FlowCommand::SetVariables(SetVariables {
+            scope: instance,
+            variables: Default::default(),
+            local: true,
+        }),
+        FlowCommand::EvaluateDecision(EvaluateDecision {
+            tenant: TENANT.into(),
+            decision: DecisionReference::Latest("d-first".into()),
+            variables: Default::default(),
+        }),
+    ] {
+        for _ in 0..2 {
+            let key = match check.flow(command.clone()) {
+                Ok(FlowAnswer::Key(key)) => key,
+                Ok(FlowAnswer::Evaluated(evaluated)) => evaluated.instance,
+                other => panic!("{other:?}"),
+            };
+            assert!(seen.insert(key), "{command:?}");
+            assert!(seen.insert(check.start("one-task", "")), "{command:?}");
+        }
+    }
 }
 
 #[test]
