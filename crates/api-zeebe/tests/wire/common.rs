@@ -1,6 +1,6 @@
 //! A server, its clients, and jobs as a process would make them.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use tonic::Status;
@@ -8,6 +8,7 @@ use tonic::transport::Channel;
 use windlass_api_zeebe::queue::{TENANT_DEFAULT, queue_name};
 use windlass_gateway::request::Answer;
 use windlass_record::command::{Command, ConfigureQueue, CreateJob, Due, JobOptions};
+use windlass_record::id::JobKey;
 use windlass_record::policy::{Dialect, JobOrder, QueueSettings};
 use windlass_server::settings::FaceListen;
 use windlass_server::{Config, ServerHandle, start};
@@ -71,11 +72,13 @@ impl Bench {
         GatewayClient::new(endpoint.connect().await.unwrap())
     }
 
-    /// How many jobs of the first queue are active, once that no longer changes.
+    /// How many jobs of the first queue are active, once that no longer changes. That no more comes
+    /// nothing says but time.
     pub(crate) async fn settled_active(&self) -> usize {
+        const QUIET: Duration = Duration::from_millis(200);
         let mut before = usize::MAX;
         loop {
-            tokio::time::sleep(Duration::from_millis(200)).await;
+            tokio::time::sleep(QUIET).await;
             let queues = self.server.gateway().queues(None).await.unwrap();
             let active = usize::try_from(queues[0].counts.active).unwrap();
             if active == before {
@@ -120,13 +123,28 @@ impl Bench {
 
     /// Waits until this many polls and streams wait.
     pub(crate) async fn wait_for_waiters(&self, count: u32) {
-        for _ in 0..2_000 {
-            if self.server.gateway().status().await.unwrap().waiters == count {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        panic!("there are never {count} waiters");
+        until(&format!("{count} waiters"), async || {
+            self.server.gateway().status().await.unwrap().waiters == count
+        })
+        .await;
+    }
+
+    /// Waits until a job is in this state.
+    pub(crate) async fn wait_for_state(&self, job_key: i64, state: &str) {
+        let key = JobKey::from_raw(job_key.cast_unsigned());
+        until(&format!("job {job_key} in state {state}"), async || {
+            self.server.gateway().job(key).await.unwrap().unwrap().state == state
+        })
+        .await;
+    }
+}
+
+/// Waits for what nobody is told of.
+async fn until(what: &str, holds: impl AsyncFn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !holds().await {
+        assert!(Instant::now() < deadline, "there is never {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }
 

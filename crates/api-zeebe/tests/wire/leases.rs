@@ -1,7 +1,5 @@
 //! `withLease`: tokens that fence stale workers.
 
-use std::time::Duration;
-
 use tonic::{Code, Status};
 
 use crate::common::{Bench, Client, activate, activation, complete, stream_of};
@@ -51,12 +49,12 @@ async fn a_token_is_stale_after_the_next_activation_and_not_before() {
     let mut client = bench.client().await;
     let key = bench.create("t").await;
     let first = take_leased(&mut client, 50).await;
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    bench.wait_for_state(key, "ready").await;
     let second = take_leased(&mut client, 50).await;
     assert_ne!(first, second);
     fenced(complete_with(&mut client, key, &first).await);
     // Its time is over, and nobody else has the job.
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    bench.wait_for_state(key, "ready").await;
     complete_with(&mut client, key, &second).await.unwrap();
     let gone = complete_with(&mut client, key, &second).await.unwrap_err();
     assert_eq!(gone.code(), Code::NotFound);

@@ -271,16 +271,9 @@ async fn a_job_too_large_for_a_message_waits_for_a_person_and_holds_up_nobody() 
     let small = bench.create("t").await;
     assert_eq!(take(&mut client, "t").await, [small]);
     let key = windlass_record::id::JobKey::from_raw(large.cast_unsigned());
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let view = bench.server.gateway().job(key).await.unwrap().unwrap();
-        if view.state == "incident" {
-            assert!(view.message.contains("larger than a message may be"), "{}", view.message);
-            break;
-        }
-        assert!(Instant::now() < deadline, "it is {}", view.state);
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    bench.wait_for_state(large, "incident").await;
+    let view = bench.server.gateway().job(key).await.unwrap().unwrap();
+    assert!(view.message.contains("larger than a message may be"), "{}", view.message);
 }
 
 #[tokio::test]

@@ -156,7 +156,7 @@ async fn a_late_completion_counts_and_a_late_failure_does_not() {
     let key = bench.create("t").await;
     let short = p::ActivateJobsRequest { timeout: 50, ..activation("t") };
     activate(&mut client, short).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(200)).await;
+    bench.wait_for_state(key, "ready").await;
     let late = fail(&mut client, key, 1).await;
     refused(late, Code::FailedPrecondition, "Command 'FAIL' rejected with code 'INVALID_STATE'");
     let jobs = activate(&mut client, activation("t")).await.unwrap();
