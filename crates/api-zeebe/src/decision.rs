@@ -35,7 +35,8 @@ pub(crate) async fn evaluate_decision(
         | FlowAnswer::Deployed(_)
         | FlowAnswer::InstanceCreated { .. }
         | FlowAnswer::Key(_)
-        | FlowAnswer::Correlated { .. } => Err(other_answer()),
+        | FlowAnswer::Correlated { .. }
+        | FlowAnswer::Workflow(_) => Err(other_answer()),
     }
 }
 

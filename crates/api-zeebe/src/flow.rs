@@ -118,7 +118,8 @@ pub(crate) fn key_of(answer: &FlowAnswer) -> Result<i64, Status> {
         FlowAnswer::Done
         | FlowAnswer::Deployed(_)
         | FlowAnswer::InstanceCreated { .. }
-        | FlowAnswer::Evaluated(_) => Err(other_answer()),
+        | FlowAnswer::Evaluated(_)
+        | FlowAnswer::Workflow(_) => Err(other_answer()),
     }
 }
 
@@ -231,6 +232,7 @@ fn sentence(asked: AskedOfFlows, rejection: &FlowRejection) -> String {
             let key = number(*key);
             format!("Expected to evaluate decision '{key}', but no decision found for key '{key}'")
         }
+        FlowRejection::Workflow { message, .. } => message.to_string(),
         FlowRejection::ElementNotFound { .. }
         | FlowRejection::ElementUnsuitable { .. }
         | FlowRejection::InstanceNotFound { .. }

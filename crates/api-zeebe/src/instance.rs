@@ -41,7 +41,8 @@ pub(crate) async fn create_process_instance(
         | FlowAnswer::Deployed(_)
         | FlowAnswer::Key(_)
         | FlowAnswer::Correlated { .. }
-        | FlowAnswer::Evaluated(_) => Err(other_answer()),
+        | FlowAnswer::Evaluated(_)
+        | FlowAnswer::Workflow(_) => Err(other_answer()),
     }
 }
 

@@ -70,7 +70,8 @@ async fn deploy(
         | FlowAnswer::InstanceCreated { .. }
         | FlowAnswer::Key(_)
         | FlowAnswer::Correlated { .. }
-        | FlowAnswer::Evaluated(_) => Err(other_answer()),
+        | FlowAnswer::Evaluated(_)
+        | FlowAnswer::Workflow(_) => Err(other_answer()),
     }
 }
 

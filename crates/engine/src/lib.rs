@@ -34,6 +34,7 @@ use windlass_record::rejection::Rejection;
 pub use state::image::{ImageSink, LoadError};
 pub use state::job::{Job, Slot};
 pub use state::{Effects, Ended, State};
+pub use windlass_flow::conductor::{query as workflows, render};
 pub use windlass_flow::kernel::join;
 pub use windlass_flow::state::{InstanceEnded, JobFacts};
 
@@ -151,6 +152,11 @@ impl Engine {
     /// of their to-do list, fewer when they bring much. Returns how many it did.
     pub fn go_on<S: Sink>(&mut self, context: Context, steps_max: usize, sink: &mut S) -> usize {
         self.step(context, sink).go_on(steps_max)
+    }
+
+    /// Notes that a worker asked for a queue, see [`windlass_flow::FlowState::note_poll`].
+    pub fn note_poll(&mut self, queue: &str, now_ms: u64) {
+        self.state.flow.note_poll(queue, now_ms);
     }
 
     /// Moves out which awaited instances came to their end.

@@ -109,6 +109,7 @@ impl FlowState {
             FlowEvent::CompensationTaken { scope, node } => self.compensation_taken(*scope, *node),
             // The partition counts keys.
             FlowEvent::KeyUsed { .. } => {}
+            FlowEvent::Workflow(event) => self.apply_workflow(now_ms, event),
             FlowEvent::TimerArmed { .. }
             | FlowEvent::TimerGone { .. }
             | FlowEvent::SubscriptionOpened(_)
@@ -225,6 +226,7 @@ impl FlowState {
             | FlowEvent::InstanceMigrated { .. }
             | FlowEvent::CompensationKept { .. }
             | FlowEvent::CompensationTaken { .. }
+            | FlowEvent::Workflow(_)
             | FlowEvent::KeyUsed { .. } => {
                 unreachable!("{event:?} is applied with the elements")
             }

@@ -34,6 +34,7 @@ pub use variables::{join, split};
 use windlass_record::bound::{Bound, Bounds, cut};
 use windlass_record::flow::{ElementEntered, FlowEvent, FlowIncidentKind, Key};
 
+use crate::conductor;
 use crate::graph::{Kind, NodeId, Text, Trigger};
 use crate::state::element::Phase;
 use crate::state::{FlowState, Todo};
@@ -60,6 +61,22 @@ pub trait Port {
     fn create_job(&mut self, job: &NewJob) -> Key;
     /// Ends a job that nobody needs any more.
     fn cancel_job(&mut self, job: Key);
+    /// Makes the job of a workflow's task and returns its key.
+    fn create_task_job(&mut self, job: &NewTaskJob) -> Key;
+    /// What is known of the job of a task.
+    fn task_job(&self, job: Key) -> Option<TaskJobNow>;
+    /// Ends the job of a task that is done.
+    fn complete_task_job(&mut self, job: Key);
+    /// Hands the job of a task out again, not before this long from now.
+    fn put_back_task_job(&mut self, job: Key, delay_ms: u64);
+    /// Makes the job of a task that was put back ready now; false when it is not.
+    fn ready_task_job(&mut self, job: Key) -> bool;
+    /// The worker of a task is still at it.
+    fn extend_task_job(&mut self, job: Key);
+    /// Sets how many jobs of a limit key may be at work, and how many handed out in a window (ms).
+    fn set_limit(&mut self, name: &str, active_max: Option<u32>, rate: Option<(u32, u64)>);
+    /// A number that decides jitter: the same for the same key at the same record.
+    fn jitter(&self, key: Key) -> u64;
 }
 
 /// A job that an element wants done.
@@ -75,6 +92,71 @@ pub struct NewJob {
     pub priority: i32,
     /// Static headers, a JSON object; empty is none.
     pub headers: Text,
+}
+
+/// The job of a workflow's task.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NewTaskJob {
+    /// Where it waits.
+    pub queue: Box<str>,
+    /// The job type.
+    pub job_type: Box<str>,
+    /// Higher goes first.
+    pub priority: i32,
+    /// Not before then (ms since the epoch); 0 is at once.
+    pub due_ms: u64,
+    /// What a worker of ours gets; empty when the kernel has it.
+    pub payload: Box<[u8]>,
+    /// Its limits and deadlines.
+    pub limits: TaskLimits,
+}
+
+/// The limits and deadlines of a task's job.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskLimits {
+    /// The limit key of how many are at work; empty is none.
+    pub concurrency_key: Box<str>,
+    /// The limit key of how many are handed out per window; empty is none.
+    pub rate_key: Box<str>,
+    /// How long its worker may be silent (ms); 0 is as the worker asks.
+    pub response_ms: u64,
+    /// How long it may wait for a worker (ms).
+    pub waiting_ms: Option<u64>,
+    /// How long it may take from its first hand-out (ms).
+    pub attempt_ms: Option<u64>,
+    /// How long it may take from now (ms).
+    pub total_ms: Option<u64>,
+    /// Somebody is told when its time is over, and nothing else happens; not when its worker is
+    /// silent.
+    pub only_alert: bool,
+}
+
+/// What is known of the job of a task.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskJobNow {
+    /// Whether a worker has it.
+    pub active: bool,
+    /// Who had it last; may be empty.
+    pub worker: Text,
+    /// When it was handed out first (ms since the epoch); 0 is not yet.
+    pub started_ms: u64,
+    /// How often it was handed out.
+    pub activations: u32,
+    /// What became overdue while its workflow stood still.
+    pub overdue: Option<Overdue>,
+}
+
+/// Which time of a task's job is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overdue {
+    /// Its worker was silent too long.
+    Response,
+    /// Nobody took it.
+    Waiting,
+    /// The attempt took too long.
+    Attempt,
+    /// All attempts took too long.
+    Total,
 }
 
 /// Why an element cannot go on without a person.
@@ -108,6 +190,8 @@ pub fn step<P: Port>(port: &mut P) -> bool {
         Todo::Element(key) => run(port, key),
         Todo::Message(key) => message::deliver(port, key),
         Todo::Signal(key) => signal::deliver(port, key),
+        Todo::Workflow(key) => conductor::workflow::go_on(port, key),
+        Todo::Task(key) => conductor::task::go_on(port, key),
     }
     true
 }

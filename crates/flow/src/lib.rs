@@ -11,6 +11,7 @@
 
 mod apply;
 pub mod bpmn;
+pub mod conductor;
 pub mod dmn;
 pub mod feel;
 pub mod graph;

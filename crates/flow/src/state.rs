@@ -22,6 +22,7 @@ use self::definition::{Definition, Resource, Retired};
 use self::element::{Element, Incident, UserTask};
 use self::image::Dirt;
 use self::wait::{Message, Signal, Subscription, Timer};
+use crate::conductor::state::Workflows;
 use crate::graph::Text;
 
 /// A map by key. Its order decides nothing.
@@ -67,6 +68,8 @@ pub struct FlowState {
     pub(crate) business_ids: BTreeMap<(Text, Text), Key>,
     /// Live process instances by their definition. Derived.
     pub(crate) instances_of: Map<BTreeSet<Key>>,
+    /// Everything about workflows.
+    pub(crate) workflows: Workflows,
     /// What remains to be done, oldest first.
     pub(crate) todo: VecDeque<Todo>,
     pub(crate) todo_is_dirty: bool,
@@ -83,6 +86,10 @@ pub enum Todo {
     Message(Key),
     /// A signal has somebody to reach.
     Signal(Key),
+    /// A workflow has something to go on with.
+    Workflow(Key),
+    /// A task of a workflow has something to go on with.
+    Task(Key),
 }
 
 /// What the shell must do about what was applied.
@@ -116,6 +123,21 @@ impl FlowState {
     pub(crate) fn live_mut(&mut self, key: Key) -> &mut Element {
         self.touch(image::ELEMENT, key);
         self.elements.get_mut(&key).expect("events and indexes name live element instances")
+    }
+
+    /// Everything about workflows.
+    pub fn workflows(&self) -> &Workflows {
+        &self.workflows
+    }
+
+    /// How long the worker of a workflow's task may be silent (ms); 0 is as it asks.
+    pub fn response_ms(&self, job: Key) -> u64 {
+        if self.workflows.jobs.is_empty() { 0 } else { self.workflows.response_ms(job) }
+    }
+
+    /// Notes that a worker asked for a queue, see [`Workflows::note_poll`].
+    pub fn note_poll(&mut self, queue: &str, now_ms: u64) {
+        self.workflows.note_poll(queue, now_ms);
     }
 
     /// The element instance that waits for a job.
@@ -206,10 +228,7 @@ impl FlowState {
     pub fn next_due_ms(&self) -> Option<u64> {
         let timer_ms = self.due.first().map(|(at_ms, _)| *at_ms);
         let message_ms = self.expiring.first().map(|(at_ms, _)| *at_ms);
-        match (timer_ms, message_ms) {
-            (Some(timer_ms), Some(message_ms)) => Some(timer_ms.min(message_ms)),
-            (timer_ms, message_ms) => timer_ms.or(message_ms),
-        }
+        [timer_ms, message_ms, self.workflows.next_due_ms()].into_iter().flatten().min()
     }
 
     /// Moves what the shell must do out.

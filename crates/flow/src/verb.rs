@@ -17,6 +17,7 @@ pub use resolve::resolve;
 
 use windlass_record::flow::{FlowAnswer, FlowCommand, FlowRejection};
 
+use crate::conductor;
 use crate::kernel::Port;
 
 /// Decides a command on flows.
@@ -33,5 +34,8 @@ pub fn decide<P: Port>(port: &mut P, command: &FlowCommand) -> Result<FlowAnswer
         FlowCommand::BroadcastSignal(command) => broadcast::decide(port, command),
         FlowCommand::EvaluateDecision(command) => evaluate::decide(port, command),
         FlowCommand::UpdateUserTask(command) => user_task::decide(port, command),
+        FlowCommand::Workflow(command) => {
+            Ok(FlowAnswer::Workflow(conductor::verb::decide(port, command)?))
+        }
     }
 }

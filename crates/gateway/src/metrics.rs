@@ -11,6 +11,7 @@ use prometheus_client::registry::Registry;
 use windlass_partition::request::{Answer, Refused};
 use windlass_record::command::Command;
 use windlass_record::flow::FlowCommand;
+use windlass_record::workflow::WorkflowCommand;
 
 use crate::error::GatewayError;
 
@@ -40,7 +41,7 @@ struct VerbLabels {
     verb: &'static str,
 }
 
-const VERBS: usize = 28;
+const VERBS: usize = 33;
 
 /// Names of verbs, by their number.
 const VERB_NAMES: [&str; VERBS] = [
@@ -72,6 +73,11 @@ const VERB_NAMES: [&str; VERBS] = [
     "broadcast-signal",
     "evaluate-decision",
     "update-user-task",
+    "define_workflow",
+    "start_workflow",
+    "update_task",
+    "control_workflow",
+    "publish_event",
 ];
 
 /// The number of a command's verb.
@@ -124,6 +130,25 @@ fn flow_verb(command: &FlowCommand) -> u8 {
         FlowCommand::BroadcastSignal(_) => 25,
         FlowCommand::EvaluateDecision(_) => 26,
         FlowCommand::UpdateUserTask(_) => 27,
+        FlowCommand::Workflow(command) => workflow_verb(command),
+    }
+}
+
+fn workflow_verb(command: &WorkflowCommand) -> u8 {
+    match command {
+        WorkflowCommand::DefineTasks { .. }
+        | WorkflowCommand::ForgetTask { .. }
+        | WorkflowCommand::DefineWorkflow { .. }
+        | WorkflowCommand::ForgetWorkflow { .. }
+        | WorkflowCommand::DefineHandler { .. }
+        | WorkflowCommand::ForgetHandler { .. } => 28,
+        WorkflowCommand::Start { .. } => 29,
+        WorkflowCommand::UpdateTask(_)
+        | WorkflowCommand::LogTask { .. }
+        | WorkflowCommand::RequeueTasks { .. }
+        | WorkflowCommand::Signal(_) => 30,
+        WorkflowCommand::Control { .. } => 31,
+        WorkflowCommand::Publish { .. } => 32,
     }
 }
 

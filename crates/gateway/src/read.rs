@@ -7,6 +7,7 @@ use windlass_partition::request::{
     JobFilter, JobView, Query, QueryAnswer, QueueView, Request, StatusView, WhyView,
 };
 use windlass_record::id::JobKey;
+use windlass_record::workflow::WorkflowQuery;
 
 use crate::error::GatewayError;
 use crate::gateway::Gateway;
@@ -47,6 +48,15 @@ pub struct DocumentFilter {
 const MISMATCH: &str = "the partition answers a question with its own kind of answer";
 
 impl Gateway {
+    /// Reads something about workflows: JSON as Conductor's clients see it, `None` when what it
+    /// names is not there.
+    pub async fn workflows(&self, query: WorkflowQuery) -> Result<Option<Arc<str>>, GatewayError> {
+        let QueryAnswer::Workflows(answer) = self.query(Query::Workflows(query)).await? else {
+            unreachable!("{MISMATCH}")
+        };
+        Ok(answer)
+    }
+
     /// Asks the partition.
     pub async fn query(&self, query: Query) -> Result<QueryAnswer, GatewayError> {
         let (sender, answer) = oneshot::channel();

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use windlass_engine::{Answer as Decided, Context, Engine, HandedOut, Sink, join};
+use windlass_engine::{Answer as Decided, Context, Engine, HandedOut, Sink, join, render};
 use windlass_log::{Batch, BatchBuilder, Tail};
 use windlass_record::bound::Bound;
 use windlass_record::codec::{self, Encoder, encode_event};
@@ -16,6 +16,7 @@ use windlass_record::event::Event;
 use windlass_record::flow::{FlowAnswer, FlowCommand};
 use windlass_record::id::{Payload, QueueId, Token};
 use windlass_record::rejection::Rejection;
+use windlass_record::workflow::WorkflowCommand;
 
 use crate::awaited::Awaited;
 use crate::finished::Finished;
@@ -31,6 +32,9 @@ use crate::waiters::{Kind, Waiters};
 const JOBS_PER_TURN_MAX: u32 = 64;
 /// Timers fired in one round.
 const TIMERS_PER_ROUND_MAX: usize = 1_024;
+/// What the queues of workflows' tasks begin with.
+const TASK_QUEUES: &str = "conductor/";
+
 /// Steps of flows in one round, and in one frame of it.
 const STEPS_PER_ROUND_MAX: usize = 1_024;
 const STEPS_PER_FRAME_MAX: usize = 32;
@@ -527,6 +531,11 @@ impl Core {
             self.deliver(Action::Poll(poll.reply, Err(rejection.into())));
             return;
         }
+        for wanted in &poll.wanted.queues {
+            if wanted.queue.starts_with(TASK_QUEUES) {
+                self.engine.note_poll(&wanted.queue, self.now_ms);
+            }
+        }
         let kind = Kind::Poll {
             jobs_max: poll.jobs_max,
             bytes_max: poll.bytes_max,
@@ -660,6 +669,8 @@ impl Core {
             let variables = state.flow().visible_variables(facts.element);
             Bytes::Here(join(&variables).into_bytes().into())
         });
+        let of_task = || self.task_of_workflow(out);
+        let of_flow = of_flow.or_else(of_task);
         let payload = match of_flow.unwrap_or_else(|| self.payloads.get(job.payload)) {
             Bytes::Here(bytes) => bytes,
             Bytes::Stored(key) => {
@@ -691,6 +702,19 @@ impl Core {
                 scheme_count: out.scheme_count,
             },
         }
+    }
+
+    /// The task of a workflow as its worker gets it. Workers of ours get what came with the job.
+    fn task_of_workflow(&self, out: &HandedOut) -> Option<Bytes> {
+        let state = self.engine.state();
+        let workflows = state.flow().workflows();
+        let task = workflows.task_of_job(out.key)?;
+        if state.job(out.slot).payload.len > 0 {
+            return None;
+        }
+        let now = state.task_job_now(out.slot);
+        let task = render::task(workflows, task, Some(&now))?;
+        Some(Bytes::Here(task.to_string().into_bytes().into()))
     }
 
     fn take_back(&mut self, unsent: Unsent) {
@@ -730,14 +754,22 @@ fn adds_flow_work(command: &FlowCommand) -> bool {
         FlowCommand::DeployResources(_)
         | FlowCommand::CreateInstance(_)
         | FlowCommand::PublishMessage(_)
-        | FlowCommand::BroadcastSignal(_) => true,
+        | FlowCommand::BroadcastSignal(_)
+        | FlowCommand::Workflow(
+            WorkflowCommand::DefineTasks { .. }
+            | WorkflowCommand::DefineWorkflow { .. }
+            | WorkflowCommand::DefineHandler { .. }
+            | WorkflowCommand::Start { .. }
+            | WorkflowCommand::Publish { .. },
+        ) => true,
         FlowCommand::DeleteResource(_)
         | FlowCommand::CancelInstance(_)
         | FlowCommand::ModifyInstance(_)
         | FlowCommand::MigrateInstance(_)
         | FlowCommand::SetVariables(_)
         | FlowCommand::EvaluateDecision(_)
-        | FlowCommand::UpdateUserTask(_) => false,
+        | FlowCommand::UpdateUserTask(_)
+        | FlowCommand::Workflow(_) => false,
     }
 }
 

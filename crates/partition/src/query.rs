@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use windlass_engine::Slot;
 use windlass_engine::lifecycle::JobState;
 use windlass_engine::state::document::DocumentName;
 use windlass_engine::state::job::Extra;
+use windlass_engine::{Slot, workflows};
 use windlass_record::event::Outcome;
 use windlass_record::id::{JobKey, Payload};
 
@@ -59,6 +59,12 @@ impl Core {
                 let more = found.len() > limit;
                 found.truncate(limit);
                 QueryAnswer::Documents(found, more)
+            }
+            Query::Workflows(query) => {
+                let state = self.engine.state();
+                let ask = |job| state.find(job).map(|slot| state.task_job_now(slot));
+                let answer = workflows::answer(state.flow().workflows(), query, &ask);
+                QueryAnswer::Workflows(answer.map(|answer| answer.to_string().into()))
             }
             Query::Status => {
                 unreachable!("the loop answers this itself: only it knows the log")

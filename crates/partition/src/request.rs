@@ -13,6 +13,7 @@ use windlass_record::flow::{CreateInstance, FlowAnswer};
 use windlass_record::id::{JobKey, QueueId, Token};
 use windlass_record::policy::QueueSettings;
 use windlass_record::rejection::Rejection;
+use windlass_record::workflow::WorkflowQuery;
 
 use crate::tally::Tally;
 
@@ -253,6 +254,8 @@ pub enum Query {
         /// At most this many.
         limit: usize,
     },
+    /// Something about workflows.
+    Workflows(WorkflowQuery),
     /// The partition itself.
     Status,
 }
@@ -292,6 +295,8 @@ pub enum QueryAnswer {
     Document(Option<(u64, Arc<[u8]>)>),
     /// Ids and versions in order, and whether there are more.
     Documents(Vec<(Box<str>, u64)>, bool),
+    /// JSON, as Conductor's clients see it; `None`: no such thing.
+    Workflows(Option<Arc<str>>),
     /// The partition.
     Status(Box<StatusView>),
 }

@@ -2,6 +2,7 @@
 
 use crate::command::{Command, CreateJob, DocumentWrite, JobOptions};
 use crate::flow::{FlowCommand, UserTaskAction};
+use crate::workflow::{WorkflowCommand, WorkflowVerb};
 
 /// Room for the numbers of a record, and for those of what it makes on the way.
 const NUMBERS_BYTES: usize = 1_024;
@@ -53,6 +54,7 @@ impl Command {
 /// stand in frames of their own when they do not fit.
 fn flow(command: &FlowCommand) -> usize {
     match command {
+        FlowCommand::Workflow(command) => 2 * command.bytes(),
         // A definition's event names its elements again, and a message that is correlated at once
         // stands there a second time.
         FlowCommand::DeployResources(_) | FlowCommand::PublishMessage(_) => 2 * command.bytes(),
@@ -93,6 +95,7 @@ impl FlowCommand {
             FlowCommand::BroadcastSignal(command) => command.name.len() + command.variables.len(),
             FlowCommand::EvaluateDecision(command) => command.variables.len(),
             FlowCommand::UpdateUserTask(command) => user_task(&command.action),
+            FlowCommand::Workflow(command) => command.bytes(),
             FlowCommand::DeleteResource(_)
             | FlowCommand::CancelInstance(_)
             | FlowCommand::MigrateInstance(_) => 0,
@@ -114,6 +117,7 @@ impl FlowCommand {
             FlowCommand::PublishMessage(command) => command.variables.len(),
             FlowCommand::BroadcastSignal(command) => command.variables.len(),
             FlowCommand::EvaluateDecision(command) => command.variables.len(),
+            FlowCommand::Workflow(command) => command.payload_bytes(),
             FlowCommand::UpdateUserTask(command) => match &command.action {
                 UserTaskAction::Complete(result) => result.len(),
                 UserTaskAction::Assign { .. } | UserTaskAction::Change { .. } => 0,
@@ -140,6 +144,70 @@ fn user_task(action: &UserTaskAction) -> usize {
             .flatten()
             .map(|text| text.len())
             .sum(),
+    }
+}
+
+impl WorkflowCommand {
+    /// How many bytes it brings.
+    fn bytes(&self) -> usize {
+        let of_lines = |lines: &[Box<str>]| -> usize {
+            lines.iter().map(|line| line.len() + ITEM_BYTES).sum()
+        };
+        match self {
+            WorkflowCommand::DefineTasks { tasks, .. } => {
+                tasks.iter().map(|task| task.len() + ITEM_BYTES).sum()
+            }
+            WorkflowCommand::UpdateTask(update) => {
+                let texts = update.reason.len() + update.worker.len();
+                update.output.len() + texts + of_lines(&update.log)
+            }
+            WorkflowCommand::LogTask { lines, .. } => of_lines(lines),
+            WorkflowCommand::Publish { event, message } => event.len() + message.len(),
+            WorkflowCommand::Control { verb, .. } => match verb {
+                WorkflowVerb::Rerun(rerun) => rerun.workflow_input.len() + rerun.task_input.len(),
+                WorkflowVerb::Skip { reference, input, output } => {
+                    reference.len() + input.len() + output.len()
+                }
+                WorkflowVerb::SetVariables { variables } => variables.len(),
+                WorkflowVerb::Terminate { reason } => reason.len(),
+                WorkflowVerb::Pause
+                | WorkflowVerb::Resume
+                | WorkflowVerb::Restart { .. }
+                | WorkflowVerb::Retry { .. }
+                | WorkflowVerb::ResetCallbacks
+                | WorkflowVerb::Decide
+                | WorkflowVerb::Remove { .. } => 0,
+            },
+            WorkflowCommand::DefineWorkflow { .. }
+            | WorkflowCommand::DefineHandler { .. }
+            | WorkflowCommand::Start { .. }
+            | WorkflowCommand::Signal(_)
+            | WorkflowCommand::ForgetTask { .. }
+            | WorkflowCommand::ForgetWorkflow { .. }
+            | WorkflowCommand::ForgetHandler { .. }
+            | WorkflowCommand::RequeueTasks { .. } => self.payload_bytes(),
+        }
+    }
+
+    /// The bytes of its largest payload.
+    fn payload_bytes(&self) -> usize {
+        match self {
+            WorkflowCommand::DefineTasks { tasks, .. } => {
+                tasks.iter().map(|task| task.len()).max().unwrap_or(0)
+            }
+            WorkflowCommand::DefineWorkflow { workflow, .. } => workflow.len(),
+            WorkflowCommand::DefineHandler { handler, .. } => handler.len(),
+            WorkflowCommand::Start { request } => request.len(),
+            WorkflowCommand::UpdateTask(update) => update.output.len(),
+            WorkflowCommand::Signal(signal) => signal.output.len(),
+            WorkflowCommand::Publish { message, .. } => message.len(),
+            WorkflowCommand::LogTask { .. }
+            | WorkflowCommand::Control { .. }
+            | WorkflowCommand::ForgetTask { .. }
+            | WorkflowCommand::ForgetWorkflow { .. }
+            | WorkflowCommand::ForgetHandler { .. }
+            | WorkflowCommand::RequeueTasks { .. } => 0,
+        }
     }
 }
 

@@ -66,10 +66,15 @@ fn hand_out<S: Sink>(step: &mut Step<'_, S>, choice: Choice, command: &ActivateJ
         Some((after_ms, _)) if started_due_ms == 0 => now_ms.saturating_add(after_ms),
         Some(_) | None => started_due_ms,
     };
+    // The task of a workflow says itself how long its worker may be silent.
+    let lease_ms = match step.state.flow.response_ms(key) {
+        0 => command.lease_ms,
+        response_ms => response_ms,
+    };
     step.emit(&Event::JobActivated(JobActivated {
         key,
         activation,
-        deadline_ms: now_ms.saturating_add(command.lease_ms),
+        deadline_ms: now_ms.saturating_add(lease_ms),
         attempt_due_ms,
         with_token: command.with_token,
         scheme_count,

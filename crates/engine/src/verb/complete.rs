@@ -1,6 +1,7 @@
 //! Complete a job. A late completion counts while nobody else finished: without a token from
 //! anybody, with one until the next activation. The second completion finds no job.
 
+use windlass_flow::conductor::job::JobEnd;
 use windlass_record::bound::Bound;
 use windlass_record::command::CompleteJob;
 use windlass_record::event::{Event, Outcome};
@@ -10,6 +11,7 @@ use windlass_record::rejection::Rejection;
 
 use super::guard::at_most;
 use crate::lifecycle::Verb;
+use crate::state::job::Slot;
 use crate::{Answer, Sink, Step};
 
 /// Decides [`CompleteJob`].
@@ -23,6 +25,9 @@ pub(super) fn decide<S: Sink>(
     let key = command.lease.key;
     if step.state.flow.element_of_job(key).is_some() {
         return of_flow(step, command);
+    }
+    if step.state.flow.workflows().task_of_job(key).is_some() {
+        return of_task(step, slot, command);
     }
 
     // Cannot fail from here.
@@ -38,6 +43,25 @@ pub(super) fn decide<S: Sink>(
         result,
         message: "",
     });
+    Ok(Answer::Done)
+}
+
+/// The job's task is done with the result; the job itself keeps none.
+fn of_task<S: Sink>(
+    step: &mut Step<'_, S>,
+    slot: Slot,
+    command: &CompleteJob,
+) -> Result<Answer, Rejection> {
+    let key = command.lease.key;
+    windlass_flow::kernel::split(&command.result)?;
+
+    // Cannot fail from here.
+    step.put_documents(&command.documents);
+    let now = step.state.task_job_now(slot);
+    let end = JobEnd::Completed(&command.result);
+    windlass_flow::conductor::job::job_ended(step, key, &now, end);
+    let (outcome, message) = (Outcome::Completed, "");
+    step.emit(&Event::JobEnded { key, outcome, result: Payload::EMPTY, message });
     Ok(Answer::Done)
 }
 

@@ -168,7 +168,12 @@ impl<S: Sink> Step<'_, S> {
     }
 
     /// The limit key of this name, made with the queue's settings if it is new.
-    fn make_limit(&mut self, tenant: &str, name: &str, settings: LimitSettings) -> Option<LimitId> {
+    pub(super) fn make_limit(
+        &mut self,
+        tenant: &str,
+        name: &str,
+        settings: LimitSettings,
+    ) -> Option<LimitId> {
         if name.is_empty() {
             return None;
         }

@@ -29,6 +29,10 @@ pub(super) fn decide<S: Sink>(
 
     // Cannot fail from here.
     windlass_flow::kernel::job_failed(step, command.lease.key, &brought);
+    if !command.variables.is_empty() {
+        let output = std::str::from_utf8(&command.variables).unwrap_or_default();
+        windlass_flow::conductor::job::job_brought(step, command.lease.key, output);
+    }
     step.attempt_failed(
         slot,
         AttemptFailed {
@@ -122,6 +126,7 @@ impl<S: Sink> Step<'_, S> {
     /// Emits the end of a job without a result.
     pub(super) fn end(&mut self, slot: Slot, outcome: Outcome, message: &str) {
         let key = self.state.job(slot).key;
+        super::flow::task_job_ends(self, slot, outcome, message);
         self.emit(&Event::JobEnded { key, outcome, result: Payload::EMPTY, message });
     }
 }

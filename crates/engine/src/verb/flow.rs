@@ -4,17 +4,28 @@
 use std::borrow::Cow;
 
 use windlass_flow::FlowState;
-use windlass_flow::kernel::{NewJob, Port};
+use windlass_flow::conductor::job::JobEnd;
+use windlass_flow::kernel::{NewJob, NewTaskJob, Overdue, Port, TaskJobNow};
 use windlass_record::bound::{Bound, Bounds};
 use windlass_record::command::{JobOptions, QueueName};
-use windlass_record::event::{Event, JobCreated, Outcome};
+use windlass_record::event::{DeadlineKind, Event, JobCreated, Outcome, ReadyCause};
 use windlass_record::flow::{FlowCommand, FlowEvent, Key, job_queue};
-use windlass_record::id::{Payload, QueueId};
-use windlass_record::policy::{Dialect, JobOrder, QueueSettings};
+use windlass_record::id::{LimitId, Payload, QueueId};
+use windlass_record::policy::{
+    DeadlineOutcome, Deadlines, Dialect, Exhausted, JobOrder, LimitSettings, QueueSettings,
+    RateWindow,
+};
 use windlass_record::rejection::Rejection;
 
 use super::guard::at_most;
+use crate::lifecycle::JobState;
+use crate::retry::jitter;
+use crate::state::PairName;
+use crate::state::job::{Flags, Slot};
 use crate::{Answer, Sink, Step};
+
+/// The tenant of workflows.
+const TENANT: &str = "default";
 
 /// Jobs of flows are handed out in the order of their creation, a retried one at its old place, and
 /// leave nothing behind: what they did stands in their flow.
@@ -83,6 +94,177 @@ impl<S: Sink> Port for Step<'_, S> {
         if let Some(slot) = self.state.find(job) {
             self.end(slot, Outcome::Cancelled, "its element was terminated");
         }
+    }
+
+    fn create_task_job(&mut self, job: &NewTaskJob) -> Key {
+        let name = QueueName { tenant: TENANT.into(), queue: job.queue.clone() };
+        let known = self.state.queue_named(&name);
+        let queue = known.unwrap_or_else(|| self.emit_queue(TENANT, &name.queue, &SETTINGS));
+        let limits = &job.limits;
+        let concurrency =
+            self.make_limit(TENANT, &limits.concurrency_key, LimitSettings::default());
+        let rate = self.make_limit(TENANT, &limits.rate_key, LimitSettings::default());
+        let outcome = if limits.only_alert { DeadlineOutcome::Alert } else { DeadlineOutcome::End };
+        let after = |ms: Option<u64>| ms.map(|ms| (ms, outcome));
+        let options = JobOptions {
+            concurrency_key: limits.concurrency_key.clone(),
+            rate_key: limits.rate_key.clone(),
+            exhausted: Exhausted::Fail,
+            deadlines: Deadlines {
+                lease: DeadlineOutcome::End,
+                waiting: after(limits.waiting_ms),
+                attempt: after(limits.attempt_ms),
+                total: after(limits.total_ms),
+            },
+            dialect: Dialect::Conductor,
+            ..JobOptions::default()
+        };
+        let payload = if job.payload.is_empty() {
+            Payload::EMPTY
+        } else {
+            self.sink.keep(&job.payload.clone().into())
+        };
+        let key = Step::next_key(self);
+        Step::emit(
+            self,
+            &Event::JobCreated(JobCreated {
+                key,
+                queue,
+                job_type: &job.job_type,
+                group: "",
+                priority: job.priority,
+                retries: 0,
+                due_ms: job.due_ms,
+                payload,
+                concurrency,
+                rate,
+                options: Some(Cow::Borrowed(&options)),
+            }),
+        );
+        key
+    }
+
+    fn task_job(&self, job: Key) -> Option<TaskJobNow> {
+        self.state.find(job).map(|slot| self.state.task_job_now(slot))
+    }
+
+    fn complete_task_job(&mut self, job: Key) {
+        if let Some(slot) = self.state.find(job) {
+            self.end(slot, Outcome::Completed, "");
+        }
+    }
+
+    fn put_back_task_job(&mut self, job: Key, delay_ms: u64) {
+        let Some(slot) = self.state.find(job) else { return };
+        let due_ms = if delay_ms == 0 { 0 } else { self.context.now_ms.saturating_add(delay_ms) };
+        match self.state.job(slot).state {
+            JobState::Active => Step::emit(self, &Event::JobReleased { key: job, due_ms }),
+            // Nobody has it: it stays where it is.
+            JobState::Scheduled
+            | JobState::Ready
+            | JobState::Backoff
+            | JobState::Incident
+            | JobState::Completed
+            | JobState::Failed
+            | JobState::Cancelled
+            | JobState::Vacant => {}
+        }
+    }
+
+    fn ready_task_job(&mut self, job: Key) -> bool {
+        let Some(slot) = self.state.find(job) else { return false };
+        let waits = self.state.job(slot).state == JobState::Scheduled;
+        if waits {
+            Step::emit(self, &Event::JobReadied { key: job, cause: ReadyCause::Due });
+        }
+        waits
+    }
+
+    fn extend_task_job(&mut self, job: Key) {
+        let Some(slot) = self.state.find(job) else { return };
+        let lease_ms = self.state.flow.response_ms(job);
+        if self.state.job(slot).state == JobState::Active && lease_ms > 0 {
+            let deadline_ms = self.context.now_ms.saturating_add(lease_ms);
+            Step::emit(self, &Event::LeaseExtended { key: job, deadline_ms });
+        }
+    }
+
+    fn set_limit(&mut self, name: &str, active_max: Option<u32>, rate: Option<(u32, u64)>) {
+        let known = self.state.limit_names.get(&(TENANT, name) as &dyn PairName).copied();
+        let window_max = self.bounds.rate_window_size_max;
+        let rate = rate.map(|(max, window_ms)| RateWindow { max: max.min(window_max), window_ms });
+        let settings = LimitSettings { active_max, rate };
+        let same = match known {
+            Some(limit) => self.state.limit(limit).settings == settings,
+            None => settings == LimitSettings::default(),
+        };
+        if same {
+            return;
+        }
+        let limit = known.unwrap_or(LimitId(self.state.last_limit + 1));
+        let (tenant, implied) = (TENANT, false);
+        Step::emit(self, &Event::LimitConfigured { limit, tenant, name, settings, implied });
+    }
+
+    fn jitter(&self, key: Key) -> u64 {
+        jitter(self.context.seed, key.raw(), 1)
+    }
+}
+
+impl crate::State {
+    /// What is known of the job of a workflow's task.
+    pub fn task_job_now(&self, slot: Slot) -> TaskJobNow {
+        let job = self.job(slot);
+        let alerted = |flag| job.flags.has(flag);
+        let overdue = if alerted(Flags::ALERTED_TOTAL) {
+            Some(Overdue::Total)
+        } else if alerted(Flags::ALERTED_ATTEMPT) {
+            Some(Overdue::Attempt)
+        } else if alerted(Flags::ALERTED_WAITING) {
+            Some(Overdue::Waiting)
+        } else if alerted(Flags::ALERTED_LEASE) {
+            Some(Overdue::Response)
+        } else {
+            None
+        };
+        TaskJobNow {
+            active: job.state == JobState::Active,
+            worker: self.worker_name(slot).cloned().unwrap_or_default(),
+            started_ms: job.extra().map_or(0, |extra| extra.attempt_started_ms),
+            activations: job.activation,
+            overdue,
+        }
+    }
+}
+
+/// What the end of a job means to a workflow's task. Must be called before the job ends.
+pub(super) fn task_job_ends<S: Sink>(
+    step: &mut Step<'_, S>,
+    slot: Slot,
+    outcome: Outcome,
+    message: &str,
+) {
+    let key = step.state.job(slot).key;
+    if step.state.flow.workflows().task_of_job(key).is_none() {
+        return;
+    }
+    let now = step.state.task_job_now(slot);
+    let end = match outcome {
+        Outcome::Completed | Outcome::CompletedWithErrors => JobEnd::Completed(&[]),
+        Outcome::FailedForGood => JobEnd::Failed(message, true),
+        Outcome::Failed | Outcome::TimedOut => JobEnd::Failed(message, false),
+        Outcome::Cancelled | Outcome::Skipped => JobEnd::Cancelled(message),
+    };
+    windlass_flow::conductor::job::job_ended(step, key, &now, end);
+}
+
+/// Which time of a task's job a deadline is.
+pub(super) fn overdue(kind: DeadlineKind) -> Overdue {
+    match kind {
+        DeadlineKind::Lease => Overdue::Response,
+        DeadlineKind::Waiting => Overdue::Waiting,
+        DeadlineKind::Attempt => Overdue::Attempt,
+        DeadlineKind::Total => Overdue::Total,
     }
 }
 

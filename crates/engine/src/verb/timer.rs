@@ -77,6 +77,16 @@ fn deadline_passed<S: Sink>(
         DeadlineKind::Total => "the job took too long",
     };
     match (kind, outcome) {
+        (_, DeadlineOutcome::End) if step.state.flow.workflows().task_of_job(key).is_some() => {
+            let now = step.state.task_job_now(slot);
+            let overdue = super::flow::overdue(kind);
+            if windlass_flow::conductor::job::job_timed_out(step, key, &now, overdue) {
+                step.end(slot, Outcome::TimedOut, words);
+            } else {
+                // Its workflow stands still; it looks again when it goes on.
+                step.emit(&Event::JobAlerted { key, deadline: kind });
+            }
+        }
         (_, DeadlineOutcome::Alert) => step.emit(&Event::JobAlerted { key, deadline: kind }),
         // Once cancel was asked, any end is that of a cancelled job.
         (DeadlineKind::Lease | DeadlineKind::Attempt | DeadlineKind::Total, _) if cancel_asked => {

@@ -3,6 +3,7 @@
 use windlass_record::flow::{FlowEvent, Key};
 
 use super::{Port, active, expression, message};
+use crate::conductor;
 use crate::graph::{Template, Text, Timer, TimerKind, Trigger};
 use crate::schedule;
 
@@ -19,6 +20,16 @@ pub fn fire<P: Port>(port: &mut P) -> bool {
         && until_ms <= now_ms
     {
         port.emit(FlowEvent::MessageExpired { key });
+        return true;
+    }
+    if let Some((due_ms, key)) = port.state().workflows.due.first().copied()
+        && due_ms <= now_ms
+    {
+        if port.state().workflows.task(key).is_some() {
+            conductor::task::fire(port, key);
+        } else {
+            conductor::workflow::fire(port, key);
+        }
         return true;
     }
     false

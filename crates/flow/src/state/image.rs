@@ -10,6 +10,8 @@
 //! R key(8) file          P key(8) definition    E key(8) element instance   T key(8) timer
 //! S key(8) subscription  M key(8) message       N key(8) signal             I key(8) incident
 //! U key(8) user task     V key(8) newest version of a deleted process
+//! A key(8) task definition     C key(8) workflow definition    H key(8) event handler
+//! W key(8) workflow      K key(8) task of a workflow
 //! F        to-do list
 //! ```
 
@@ -25,6 +27,7 @@ use super::definition::{Compiled, Definition, Resource, Retired};
 use super::element::{Element, Incident, Kept, Loop, Phase, Process, Triggered, UserTask};
 use super::wait::{Message, Signal, Subscription, Timer};
 use super::{FlowState, Todo};
+use crate::conductor::state::{Handler, KnownTask, Task};
 use crate::graph::{NodeId, Text};
 use crate::{bpmn, dmn};
 
@@ -38,6 +41,11 @@ pub(crate) const SIGNAL: u8 = b'N';
 pub(crate) const INCIDENT: u8 = b'I';
 pub(crate) const USER_TASK: u8 = b'U';
 pub(crate) const RETIRED: u8 = b'V';
+pub(crate) const TASK_DEFINITION: u8 = b'A';
+pub(crate) const WORKFLOW_DEFINITION: u8 = b'C';
+pub(crate) const HANDLER: u8 = b'H';
+pub(crate) const WORKFLOW: u8 = b'W';
+pub(crate) const TASK: u8 = b'K';
 const TODO: u8 = b'F';
 
 /// The first byte of every image. The rule is that of the log.
@@ -63,7 +71,7 @@ pub type PutImage<'a> = dyn FnMut(&[u8], Option<&[u8]>, u64) -> u64 + 'a;
 
 impl FlowState {
     /// The first bytes of image keys, in the order in which they must be loaded.
-    pub const LOAD_ORDER: [u8; 11] = [
+    pub const LOAD_ORDER: [u8; 16] = [
         RESOURCE,
         DEFINITION,
         RETIRED,
@@ -74,6 +82,11 @@ impl FlowState {
         SIGNAL,
         INCIDENT,
         USER_TASK,
+        TASK_DEFINITION,
+        WORKFLOW_DEFINITION,
+        HANDLER,
+        WORKFLOW,
+        TASK,
         TODO,
     ];
 
@@ -132,6 +145,7 @@ impl FlowState {
             .chain(names(SIGNAL, self.signals.keys().copied().collect()))
             .chain(names(INCIDENT, self.incidents.keys().copied().collect()))
             .chain(names(USER_TASK, self.user_tasks.keys().copied().collect()))
+            .chain(self.workflows.names())
             .collect();
         all.sort_unstable();
         let mut lines: Vec<String> = all
@@ -149,6 +163,7 @@ impl FlowState {
                 element.children, element.called, element.waits, element.called_instances
             ));
         }
+        self.workflows.describe(&mut lines);
         lines.push(format!("todo {:?}", self.todo));
         lines.push(format!("versions {:?}", self.versions));
         lines.push(format!("jobs {:?}", self.jobs.iter().collect::<BTreeMap<_, _>>()));
@@ -196,6 +211,11 @@ impl FlowState {
             SIGNAL => self.signals.get(&key)?.image(out),
             INCIDENT => self.incidents.get(&key)?.image(out),
             USER_TASK => self.user_tasks.get(&key)?.image(out),
+            TASK_DEFINITION => self.workflows.task_definitions.get(&key)?.image(out),
+            WORKFLOW_DEFINITION => self.workflows.definitions.get(&key)?.image(out),
+            HANDLER => self.workflows.handlers.get(&key)?.image(out),
+            WORKFLOW => self.workflows.workflows.get(&key)?.image(out),
+            TASK => self.workflows.tasks.get(&key)?.image(out),
             _ => unreachable!("tags are those above"),
         }
         Some(bytes)
@@ -245,6 +265,11 @@ impl FlowState {
             USER_TASK => {
                 self.user_tasks.insert(key, UserTask::load(input)?);
             }
+            TASK_DEFINITION => self.link_task_definition(key, KnownTask::load(input)?),
+            WORKFLOW_DEFINITION => self.load_definition(key, input)?,
+            HANDLER => self.link_handler(key, Handler::load(input)?),
+            WORKFLOW => self.load_workflow(key, input)?,
+            TASK => self.link_task(key, Task::load(input)?),
             tag => return Err(DecodeError::UnknownTag { field: "image of a flow", tag }),
         }
         self.dirt.hashes.insert((tag, key), hash);
@@ -253,6 +278,7 @@ impl FlowState {
 
     /// After the last image: what refers to entities with larger keys.
     pub fn finish_load(&mut self) {
+        self.finish_load_of_workflows();
         let members: Vec<(Key, Key, Key)> = self
             .elements
             .iter()
@@ -314,7 +340,7 @@ fn key_bytes((tag, key): Name) -> [u8; 9] {
 // ── values ──────────────────────────────────────────────────────────────────────────────────
 
 /// A value that an image owns.
-trait Value: Sized {
+pub(crate) trait Value: Sized {
     fn put(&self, out: &mut Encoder<'_>);
     fn take(input: &mut Decoder<'_>) -> Result<Self, DecodeError>;
 }
@@ -336,21 +362,24 @@ macro_rules! values_as_fields {
 values_as_fields! {
     Key u32 u64 bool JobRole windlass_record::flow::DefinitionKind
     windlass_record::flow::SubscriptionKind windlass_record::flow::FlowIncidentKind
+    windlass_record::workflow::TaskStatus windlass_record::workflow::WorkflowStatus
 }
 
 macro_rules! images {
     ($($name:ident { $($field:ident),* } $(+ { $($derived:ident : $value:expr),* })?)*) => {
         $(impl $name {
-            fn image(&self, out: &mut Encoder<'_>) {
+            pub(crate) fn image(&self, out: &mut Encoder<'_>) {
                 $(self.$field.put(out);)*
             }
 
-            fn load(input: &mut Decoder<'_>) -> Result<$name, DecodeError> {
+            pub(crate) fn load(input: &mut Decoder<'_>) -> Result<$name, DecodeError> {
                 Ok($name { $($field: Value::take(input)?,)* $($($derived: $value,)*)? })
             }
         })*
     };
 }
+
+pub(crate) use images;
 
 images! {
     Definition {
@@ -505,6 +534,8 @@ impl Value for Todo {
             Todo::Element(key) => (0, key),
             Todo::Message(key) => (1, key),
             Todo::Signal(key) => (2, key),
+            Todo::Workflow(key) => (3, key),
+            Todo::Task(key) => (4, key),
         };
         out.u8(tag);
         key.put(out);
@@ -517,6 +548,8 @@ impl Value for Todo {
             0 => Todo::Element(key),
             1 => Todo::Message(key),
             2 => Todo::Signal(key),
+            3 => Todo::Workflow(key),
+            4 => Todo::Task(key),
             tag => return Err(DecodeError::UnknownTag { field: "entry of the to-do list", tag }),
         })
     }

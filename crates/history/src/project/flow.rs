@@ -90,6 +90,7 @@ impl Projection {
             | FlowEvent::SignalEnded { .. }
             | FlowEvent::CompensationKept { .. }
             | FlowEvent::CompensationTaken { .. }
+            | FlowEvent::Workflow(_)
             | FlowEvent::KeyUsed { .. } => Ok(()),
         }
     }

@@ -19,29 +19,27 @@ pub trait Field<'a>: Sized {
 }
 
 macro_rules! events {
-    ($($tag:literal $variant:ident { $($field:ident),* })* ; $($whole_tag:literal $whole:ident)*) => {
-        /// Appends an event of a flow.
-        pub fn encode_flow_event(event: &FlowEvent<'_>, out: &mut Encoder<'_>) {
+    ($encode:ident $decode:ident $enum:ident $label:literal; $($tag:literal $variant:ident { $($field:ident),* })* ; $($whole_tag:literal $whole:ident)*) => {
+        #[doc = concat!("Appends an ", $label, ".")]
+        pub(in crate::codec) fn $encode(event: &$enum<'_>, out: &mut Encoder<'_>) {
             match event {
-                $(FlowEvent::$variant { $($field),* } => {
+                $($enum::$variant { $($field),* } => {
                     out.u8($tag);
                     $($field.encode(out);)*
                 })*
-                $(FlowEvent::$whole(whole) => {
+                $($enum::$whole(whole) => {
                     out.u8($whole_tag);
                     whole.encode(out);
                 })*
             }
         }
 
-        /// Takes an event of a flow.
-        pub fn decode_flow_event<'a>(
-            input: &mut Decoder<'a>,
-        ) -> Result<FlowEvent<'a>, DecodeError> {
+        #[doc = concat!("Takes an ", $label, ".")]
+        pub(in crate::codec) fn $decode<'a>(input: &mut Decoder<'a>) -> Result<$enum<'a>, DecodeError> {
             match input.u8()? {
-                $($tag => Ok(FlowEvent::$variant { $($field: Field::decode(input)?),* }),)*
-                $($whole_tag => Ok(FlowEvent::$whole(Field::decode(input)?)),)*
-                tag => Err(DecodeError::UnknownTag { field: "event of a flow", tag }),
+                $($tag => Ok($enum::$variant { $($field: Field::decode(input)?),* }),)*
+                $($whole_tag => Ok($enum::$whole(Field::decode(input)?)),)*
+                tag => Err(DecodeError::UnknownTag { field: $label, tag }),
             }
         }
     };
@@ -78,7 +76,9 @@ macro_rules! enums {
     };
 }
 
-events! {
+pub(super) use {enums, events, structs};
+
+events! { encode_flow_event decode_flow_event FlowEvent "event of a flow";
     1 StepTaken {}
     2 ResourceDeployed { key, tenant, name, bytes }
     4 DefinitionDeleted { key }
@@ -122,6 +122,7 @@ events! {
     26 MessagePublished
     35 UserTaskCreated
     36 UserTaskChanged
+    43 Workflow
 }
 
 structs! {

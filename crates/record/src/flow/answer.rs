@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{DefinitionKind, Key};
+use crate::workflow::WorkflowAnswer;
 
 /// What a command on flows that was not refused is answered with.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub enum FlowAnswer {
     },
     /// What a decision came to.
     Evaluated(Box<Evaluated>),
+    /// Of a command on workflows.
+    Workflow(WorkflowAnswer),
 }
 
 /// A deployment.

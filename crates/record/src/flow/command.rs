@@ -2,6 +2,7 @@
 
 use super::Key;
 use crate::command::Bytes;
+use crate::workflow::WorkflowCommand;
 
 /// A command on flows. One variant, one file in `windlass_flow::verb`.
 #[derive(Clone, Debug)]
@@ -28,6 +29,8 @@ pub enum FlowCommand {
     EvaluateDecision(EvaluateDecision),
     /// What a person does with a user task.
     UpdateUserTask(UpdateUserTask),
+    /// Something about workflows.
+    Workflow(WorkflowCommand),
 }
 
 /// See [`FlowCommand::DeployResources`].

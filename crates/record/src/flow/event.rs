@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::Key;
+use crate::workflow::WorkflowEvent;
 
 /// An event of a flow. As with jobs, events carry outcomes: `apply` computes nothing that an
 /// expression or a rule decided.
@@ -267,6 +268,8 @@ pub enum FlowEvent<'a> {
         /// The key.
         key: Key,
     },
+    /// Something happened in a workflow.
+    Workflow(WorkflowEvent<'a>),
 }
 
 /// See [`FlowEvent::DefinitionDeployed`].
@@ -507,6 +510,7 @@ impl FlowEvent<'_> {
             FlowEvent::DefinitionDeployed(deployed) => {
                 deployed.nodes.iter().map(|node| node.id.len() + node.name.len() + 16).sum()
             }
+            FlowEvent::Workflow(event) => event.text_bytes(),
             FlowEvent::StepTaken
             | FlowEvent::DefinitionDeleted { .. }
             | FlowEvent::InstanceStarted(_)
@@ -557,6 +561,7 @@ impl FlowEvent<'_> {
             FlowEvent::SubscriptionOpened(opened) => Some(opened.key),
             FlowEvent::MessagePublished(published) => Some(published.key),
             FlowEvent::UserTaskCreated(created) => Some(created.key),
+            FlowEvent::Workflow(event) => event.new_key(),
             FlowEvent::StepTaken
             | FlowEvent::DefinitionDeleted { .. }
             | FlowEvent::ElementActivated { .. }

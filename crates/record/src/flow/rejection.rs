@@ -146,6 +146,13 @@ pub enum FlowRejection {
         /// The element instance.
         key: Key,
     },
+    /// Something about a workflow: its clients read the words, so they are Conductor's.
+    Workflow {
+        /// What sort of refusal it is.
+        kind: RejectionKind,
+        /// The sentence.
+        message: Arc<str>,
+    },
 }
 
 impl FlowRejection {
@@ -162,6 +169,7 @@ impl FlowRejection {
             | FlowRejection::DecisionKeyNotFound { .. }
             | FlowRejection::ResourceNotFound { .. }
             | FlowRejection::UserTaskNotFound { .. } => RejectionKind::NotFound,
+            FlowRejection::Workflow { kind, .. } => *kind,
             FlowRejection::MessageExists { .. } | FlowRejection::BusinessIdTaken { .. } => {
                 RejectionKind::AlreadyExists
             }
@@ -208,6 +216,7 @@ impl FlowRejection {
             FlowRejection::UserTaskNotFound { .. } => "user-task-not-found",
             FlowRejection::UserTaskAssigned { .. } => "user-task-assigned",
             FlowRejection::ElementInWrongState { .. } => "element-in-wrong-state",
+            FlowRejection::Workflow { .. } => "workflow",
         }
     }
 }
@@ -216,6 +225,7 @@ impl fmt::Display for FlowRejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FlowRejection::InvalidResource { problems } => f.write_str(problems),
+            FlowRejection::Workflow { message, .. } => f.write_str(message),
             FlowRejection::NothingToDeploy => {
                 f.write_str("expected at least one resource to deploy, but none was given")
             }

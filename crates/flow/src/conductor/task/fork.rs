@@ -1,0 +1,202 @@
+//! FORK_JOIN and FORK_JOIN_DYNAMIC: branches begin, a bounded number at a time, and then the JOIN.
+
+use serde_json::{Map, Value, json};
+use windlass_record::flow::Key;
+use windlass_record::workflow::{TaskChanged, TaskStatus, WorkflowEvent};
+
+use super::{Place, emit, finish, lenient, schedule, workflows};
+use crate::conductor::plan::{Plan, TaskNode, problems};
+use crate::conductor::state::Workflows;
+use crate::kernel::{FAN_OUT_MAX, Port};
+
+/// The field of an added task with what its fork gives it.
+pub(crate) const FORKED_INPUT: &str = "_forkedInput";
+
+/// Begins the branches that are written down.
+pub(super) fn begin<P: Port>(port: &mut P, key: Key) {
+    under_way(port, key, None);
+}
+
+fn under_way<P: Port>(port: &mut P, key: Key, input: Option<&str>) {
+    let status = Some(TaskStatus::InProgress);
+    let changed = TaskChanged { status, input, ..TaskChanged::of(key) };
+    emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
+    emit(port, WorkflowEvent::TaskQueued { task: key });
+}
+
+/// Begins branches that the input names.
+pub(super) fn begin_dynamic<P: Port>(port: &mut P, key: Key) {
+    let state = workflows(port);
+    let task = state.known_task(key);
+    let plan = state.plan_of(task);
+    let input = lenient::parse_object(&task.input);
+    let branches = match branches(state, key, plan.task_json(task.node), &input) {
+        Ok(branches) => branches,
+        Err(problem) => {
+            finish(port, key, TaskStatus::FailedWithTerminalError, None, &problem);
+            return;
+        }
+    };
+    let count = u64::try_from(branches.len()).unwrap_or(u64::MAX);
+    let bound = u64::from(port.bounds().loop_items_max);
+    if count > bound {
+        let problem = format!("{count} branches of a dynamic fork: more than the bound of {bound}");
+        finish(port, key, TaskStatus::FailedWithTerminalError, None, &problem);
+        return;
+    }
+    let added = Value::Array(branches);
+    let compiled = Plan::compile_added(added.clone());
+    if let Some(problem) = problems(&compiled).into_iter().next() {
+        finish(port, key, TaskStatus::FailedWithTerminalError, None, &problem);
+        return;
+    }
+    let references = references(&compiled, &Place::of(workflows(port).known_task(key)));
+    emit(port, WorkflowEvent::TasksAdded { task: key, tasks: &added.to_string() });
+    let input = json!({ "forkedTasks": references }).to_string();
+    under_way(port, key, Some(&input));
+}
+
+/// The reference names of added branches.
+fn references(added: &Plan, place: &Place) -> Vec<String> {
+    added.first.iter().map(|first| place.reference(&added.node(*first).reference)).collect()
+}
+
+/// The reference names of the branches of a dynamic fork, which its JOIN waits for.
+pub(super) fn added_references(state: &Workflows, key: Key) -> Vec<String> {
+    let Some(task) = state.task(key) else { return Vec::new() };
+    let place = Place::of(task);
+    task.added_plan.as_ref().map(|added| references(added, &place)).unwrap_or_default()
+}
+
+/// The tasks of the branches, in any of the three forms.
+fn branches(
+    state: &Workflows,
+    key: Key,
+    json: &Value,
+    input: &Map<String, Value>,
+) -> Result<Vec<Value>, String> {
+    let task = state.known_task(key);
+    let tasks_parameter = lenient::text(json, "dynamicForkTasksParam");
+    if !tasks_parameter.is_empty() {
+        let inputs_parameter = lenient::text(json, "dynamicForkTasksInputParamName");
+        return written(input.get(tasks_parameter), input.get(inputs_parameter));
+    }
+    let name = input.get("forkTaskName").and_then(Value::as_str);
+    let workflow = input.get("forkTaskWorkflow").and_then(Value::as_str);
+    if name.is_some() || workflow.is_some() {
+        // Another dynamic fork may have run already: names are told apart.
+        let forks = state.known(task.workflow).tasks.iter().filter(|other| {
+            **other != key && state.task(**other).is_some_and(|it| !it.added.is_empty())
+        });
+        let prefix = if forks.count() > 0 { format!("_{}", task.reference) } else { String::new() };
+        return one_for_each(&prefix, name, workflow, input);
+    }
+    let parameter = lenient::text(json, "dynamicForkJoinTasksParam");
+    match input.get(parameter).and_then(|list| list.get("dynamicTasks").or(Some(list))) {
+        Some(Value::Array(list)) => Ok(list.iter().map(legacy).collect()),
+        Some(_) | None => Err(format!(
+            "Input '{parameter}' is invalid. Cannot create a dynamic fork: a list is expected"
+        )),
+    }
+}
+
+fn written(tasks: Option<&Value>, inputs: Option<&Value>) -> Result<Vec<Value>, String> {
+    let Some(Value::Array(tasks)) = tasks else {
+        return Err("The dynamic tasks of a fork must be a list of tasks".to_owned());
+    };
+    let with_input = |task: &Value| {
+        let mut task = task.clone();
+        let reference = lenient::text(&task, "taskReferenceName");
+        let own = inputs.and_then(|inputs| inputs.get(reference)).filter(|it| it.is_object());
+        let own = own.cloned().unwrap_or_else(|| json!({}));
+        if let Value::Object(task) = &mut task {
+            task.insert(FORKED_INPUT.to_owned(), own);
+        }
+        task
+    };
+    Ok(tasks.iter().map(with_input).collect())
+}
+
+/// The same task, or workflow, for each input of a list.
+fn one_for_each(
+    prefix: &str,
+    name: Option<&str>,
+    workflow: Option<&str>,
+    input: &Map<String, Value>,
+) -> Result<Vec<Value>, String> {
+    let items = match input.get("forkTaskInputs") {
+        Some(Value::Array(items)) => items.as_slice(),
+        Some(Value::Null) | None => &[],
+        Some(_) => return Err("forkTaskInputs must be a list".to_owned()),
+    };
+    let kind = input.get("forkTaskType").and_then(Value::as_str).unwrap_or("SIMPLE");
+    let task = |(index, item): (usize, &Value)| {
+        let mut own = match item {
+            Value::Object(own) => own.clone(),
+            other => Map::from_iter([("input".to_owned(), other.clone())]),
+        };
+        own.insert("__index".to_owned(), index.into());
+        let named = workflow.or(name).unwrap_or_default();
+        let reference = format!("{prefix}_{named}_{index}");
+        let mut task = match workflow {
+            Some(workflow) => {
+                let mut param = json!({ "name": workflow });
+                if let (Some(version), Value::Object(param)) =
+                    (input.get("forkTaskWorkflowVersion"), &mut param)
+                {
+                    param.insert("version".to_owned(), version.clone());
+                }
+                json!({ "name": workflow, "type": "SUB_WORKFLOW", "subWorkflowParam": param })
+            }
+            None => json!({ "name": named, "type": kind }),
+        };
+        if let Value::Object(task) = &mut task {
+            task.insert("taskReferenceName".to_owned(), reference.into());
+            task.insert(FORKED_INPUT.to_owned(), Value::Object(own));
+        }
+        task
+    };
+    Ok(items.iter().enumerate().map(task).collect())
+}
+
+fn legacy(task: &Value) -> Value {
+    let kind = lenient::text(task, "type");
+    let mut made = json!({
+        "name": lenient::text(task, "taskName"),
+        "taskReferenceName": lenient::text(task, "referenceName"),
+        "type": if kind.is_empty() { "SIMPLE" } else { kind },
+        FORKED_INPUT: task.get("input").filter(|it| it.is_object()).cloned().unwrap_or_else(|| json!({})),
+    });
+    if let (Value::Object(made), Some(name)) = (&mut made, task.get("workflowName")) {
+        made.insert("subWorkflowParam".to_owned(), json!({ "name": name }));
+    }
+    made
+}
+
+/// Schedules some branches; when all are there, the fork is done.
+pub(super) fn proceed<P: Port>(port: &mut P, key: Key) {
+    let state = workflows(port);
+    let task = state.known_task(key);
+    let (workflow, mut place, from) = (task.workflow, Place::of(task), task.advanced);
+    let starts: Vec<TaskNode> = match &task.added_plan {
+        Some(added) => {
+            place.among = key;
+            added.first.clone()
+        }
+        None => {
+            let plan = state.plan_of(task);
+            task.node(&plan).branches.iter().filter_map(|(_, first)| *first).collect()
+        }
+    };
+    let begun = usize::try_from(from).unwrap_or(usize::MAX);
+    let some: Vec<TaskNode> = starts.iter().skip(begun).take(FAN_OUT_MAX).copied().collect();
+    if some.is_empty() {
+        finish(port, key, TaskStatus::Completed, None, "");
+        return;
+    }
+    for first in &some {
+        schedule(port, workflow, *first, &place);
+    }
+    let to = from.saturating_add(u32::try_from(some.len()).unwrap_or(u32::MAX));
+    emit(port, WorkflowEvent::TaskAdvanced { task: key, to });
+}

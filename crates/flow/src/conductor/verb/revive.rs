@@ -1,0 +1,329 @@
+//! Restart, retry and rerun: a workflow that has ended runs again.
+
+use windlass_record::flow::{FlowRejection, Key, NO_KEY};
+use windlass_record::rejection::RejectionKind;
+use windlass_record::workflow::{
+    RerunWorkflow, TaskChanged, TaskStatus, WorkflowEvent, WorkflowRevived, WorkflowStatus, id_of,
+};
+
+use super::{conflict, json, known};
+use crate::conductor::plan::Kind;
+use crate::conductor::state::Workflows;
+use crate::conductor::workflow::{emit, workflows};
+use crate::conductor::{lenient, refuse, start, task};
+use crate::kernel::Port;
+
+fn revived<'a>(state: &Workflows, key: Key) -> WorkflowRevived<'a> {
+    WorkflowRevived {
+        key,
+        definition: state.known(key).definition,
+        input: None,
+        variables: None,
+        correlation_id: None,
+        anew: false,
+        rerun: false,
+    }
+}
+
+/// Begins again.
+pub(super) fn restart<P: Port>(port: &mut P, key: Key, latest: bool) -> Result<(), FlowRejection> {
+    let status = known(port, key)?;
+    if !status.is_at_rest() {
+        return Err(conflict(format!(
+            "Workflow: {} is in {} state, unable to restart",
+            id_of(key),
+            status.name()
+        )));
+    }
+    let workflow = workflows(port).known(key);
+    let plan = workflow.plan.clone();
+    let mut definition = workflow.definition;
+    if latest {
+        let listed = workflows(port).listed_definition(&plan.name, None).ok_or_else(|| {
+            let message = format!("Unable to find latest definition for {}", plan.name);
+            refuse(RejectionKind::NotFound, message)
+        })?;
+        definition = start::snapshot(port, listed);
+    }
+    if status == WorkflowStatus::Completed && !plan.restartable {
+        let message = format!("Workflow: {} is non-restartable", id_of(key));
+        return Err(refuse(RejectionKind::NotFound, message));
+    }
+    drop_all(port, key);
+    let variables = variables(workflows(port), definition);
+    let again = WorkflowRevived {
+        definition,
+        variables: Some(&variables),
+        anew: true,
+        ..revived(workflows(port), key)
+    };
+    emit(port, WorkflowEvent::WorkflowRevived(Box::new(again)));
+    revive_parents(port, key);
+    Ok(())
+}
+
+/// The variables that a workflow begins with.
+fn variables(state: &Workflows, definition: Key) -> String {
+    let plan = state.definitions.get(&definition).map(|it| it.plan.clone());
+    let given = plan.and_then(|plan| lenient::object(&plan.json, "variables").cloned());
+    serde_json::Value::Object(given.unwrap_or_default()).to_string()
+}
+
+fn drop_all<P: Port>(port: &mut P, key: Key) {
+    let tasks: Vec<Key> = workflows(port).known(key).tasks.iter().copied().collect();
+    drop_tasks(port, tasks);
+}
+
+/// Forgets tasks, and ends what still runs for them.
+fn drop_tasks<P: Port>(port: &mut P, tasks: Vec<Key>) {
+    for key in &tasks {
+        if !workflows(port).known_task(*key).status.is_at_rest() {
+            task::cancel(port, *key);
+        }
+    }
+    if !tasks.is_empty() {
+        emit(port, WorkflowEvent::TasksDropped { tasks: tasks.into() });
+    }
+}
+
+/// Goes on with what failed.
+pub(super) fn retry<P: Port>(
+    port: &mut P,
+    key: Key,
+    subworkflows: bool,
+) -> Result<(), FlowRejection> {
+    let status = known(port, key)?;
+    if !status.is_at_rest() {
+        let message = format!("Workflow is still running.  status={}", status.name());
+        return Err(refuse(RejectionKind::NotFound, message));
+    }
+    if workflows(port).known(key).tasks.is_empty() {
+        return Err(conflict("Workflow has not started yet".to_owned()));
+    }
+    let mut target = key;
+    if subworkflows {
+        // Into the deepest child that failed.
+        while let Some(child) = failed_child(workflows(port), target) {
+            target = child;
+        }
+    }
+    if failed(workflows(port), target).is_empty() {
+        return Err(conflict(format!(
+            "There are no retryable tasks! Use restart if you want to attempt entire workflow \
+             execution again. workflow {}",
+            id_of(target)
+        )));
+    }
+    retry_one(port, target);
+    revive_parents(port, target);
+    Ok(())
+}
+
+/// The newest records that can be tried again.
+fn failed(state: &Workflows, key: Key) -> Vec<Key> {
+    let workflow = state.known(key);
+    let counts = |key: &Key| {
+        state.task(*key).is_some_and(|task| {
+            matches!(
+                task.status,
+                TaskStatus::Failed
+                    | TaskStatus::TimedOut
+                    | TaskStatus::FailedWithTerminalError
+                    | TaskStatus::Canceled
+            )
+        })
+    };
+    let mut keys: Vec<Key> = workflow.newest.values().copied().filter(counts).collect();
+    keys.sort_unstable();
+    keys
+}
+
+fn failed_child(state: &Workflows, key: Key) -> Option<Key> {
+    failed(state, key).into_iter().find_map(|task| {
+        let child = state.task(task)?.child;
+        let status = state.workflow(child)?.status;
+        let failed = status.is_at_rest() && status != WorkflowStatus::Completed;
+        (failed && state.task(task)?.status != TaskStatus::Canceled).then_some(child)
+    })
+}
+
+fn retry_one<P: Port>(port: &mut P, key: Key) {
+    let tasks = failed(workflows(port), key);
+    let again = revived(workflows(port), key);
+    emit(port, WorkflowEvent::WorkflowRevived(Box::new(again)));
+    for task in tasks {
+        try_again(port, task);
+    }
+}
+
+/// A task that failed is scheduled again; joins and loops go on where they were.
+fn try_again<P: Port>(port: &mut P, key: Key) {
+    let state = workflows(port);
+    let record = state.known_task(key);
+    let plan = state.plan_of(record);
+    match record.node(&plan).kind {
+        Kind::Join | Kind::ExclusiveJoin | Kind::DoWhile | Kind::Fork | Kind::DynamicFork => {
+            let changed = TaskChanged {
+                status: Some(TaskStatus::InProgress),
+                reason: Some(""),
+                ..TaskChanged::of(key)
+            };
+            emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
+        }
+        _ => task::retry(port, key, 0),
+    }
+}
+
+/// Whatever a workflow runs for runs again, with the siblings that were cancelled.
+fn revive_parents<P: Port>(port: &mut P, key: Key) {
+    let mut child = key;
+    loop {
+        let state = workflows(port);
+        let parent_task = state.known(child).parent_task;
+        let Some(record) = state.task(parent_task).filter(|task| task.child == child) else {
+            return;
+        };
+        let parent = record.workflow;
+        let ended = state.known(parent).status.is_at_rest();
+        let others: Vec<Key> = failed(state, parent)
+            .into_iter()
+            .filter(|other| {
+                let status = state.known_task(*other).status;
+                *other != parent_task
+                    && (status == TaskStatus::Canceled
+                        || state
+                            .known_task(*other)
+                            .node(&state.plan_of(state.known_task(*other)))
+                            .kind
+                            == Kind::Join)
+            })
+            .collect();
+        if ended {
+            let again = revived(state, parent);
+            emit(port, WorkflowEvent::WorkflowRevived(Box::new(again)));
+        }
+        let changed = TaskChanged {
+            status: Some(TaskStatus::InProgress),
+            reason: Some(""),
+            ..TaskChanged::of(parent_task)
+        };
+        emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
+        if ended {
+            for other in others {
+                try_again(port, other);
+            }
+        }
+        child = parent;
+    }
+}
+
+/// Begins again, or from a task.
+pub(super) fn rerun<P: Port>(
+    port: &mut P,
+    key: Key,
+    command: &RerunWorkflow,
+) -> Result<(), FlowRejection> {
+    let status = known(port, key)?;
+    if !status.is_at_rest() {
+        return Err(conflict(format!(
+            "Workflow: {} is in {} state, unable to rerun",
+            id_of(key),
+            status.name()
+        )));
+    }
+    let object = |bytes: &[u8]| -> Result<Option<String>, FlowRejection> {
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let given = json(bytes)?;
+        Ok(given.as_object().filter(|it| !it.is_empty()).map(|_| given.to_string()))
+    };
+    let workflow_input = object(&command.workflow_input)?;
+    let task_input = object(&command.task_input)?;
+    let correlation_id = (!command.correlation_id.is_empty()).then_some(&*command.correlation_id);
+    let (target, from) = match command.from {
+        None => (key, None),
+        Some(task) => {
+            let found = find_below(workflows(port), key, task).ok_or_else(|| {
+                let message = format!("Task {} not found", id_of(task));
+                refuse(RejectionKind::InvalidArgument, message)
+            })?;
+            (found, Some(task))
+        }
+    };
+
+    // Cannot fail from here.
+    let Some(task) = from else {
+        drop_all(port, key);
+        let variables = variables(workflows(port), workflows(port).known(key).definition);
+        let again = WorkflowRevived {
+            input: workflow_input.as_deref(),
+            variables: Some(&variables),
+            correlation_id,
+            anew: true,
+            rerun: true,
+            ..revived(workflows(port), key)
+        };
+        emit(port, WorkflowEvent::WorkflowRevived(Box::new(again)));
+        revive_parents(port, key);
+        return Ok(());
+    };
+    rerun_from(port, target, task, task_input.as_deref());
+    let again = WorkflowRevived {
+        input: workflow_input.as_deref().filter(|_| target == key),
+        correlation_id: correlation_id.filter(|_| target == key),
+        rerun: true,
+        ..revived(workflows(port), target)
+    };
+    emit(port, WorkflowEvent::WorkflowRevived(Box::new(again)));
+    revive_parents(port, target);
+    Ok(())
+}
+
+/// The workflow that a task is of: this one, or one that runs for its tasks.
+fn find_below(state: &Workflows, key: Key, task: Key) -> Option<Key> {
+    let mut at = state.task(task)?.workflow;
+    let found = at;
+    while at != key {
+        at = state.task(state.workflow(at)?.parent_task)?.workflow;
+    }
+    Some(found)
+}
+
+/// Forgets what came after a task, and lets it begin again.
+fn rerun_from<P: Port>(port: &mut P, workflow: Key, key: Key, input: Option<&str>) {
+    let state = workflows(port);
+    let record = state.known_task(key);
+    let seq = record.seq;
+    let loop_task = record.loop_task;
+    let keeps = |other: Key| other == loop_task;
+    let later: Vec<Key> = state
+        .known(workflow)
+        .tasks
+        .iter()
+        .copied()
+        .filter(|other| state.known_task(*other).seq > seq && !keeps(*other))
+        .collect();
+    // The loop around it goes on.
+    drop_tasks(port, later);
+    if loop_task != NO_KEY
+        && workflows(port).task(loop_task).is_some_and(|it| it.status.is_at_rest())
+    {
+        let status = Some(TaskStatus::InProgress);
+        let changed = TaskChanged { status, ..TaskChanged::of(loop_task) };
+        emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
+    }
+    let changed = TaskChanged {
+        status: Some(TaskStatus::Scheduled),
+        input,
+        output: Some("{}"),
+        reason: Some(""),
+        worker: Some(""),
+        started_ms: Some(0),
+        polls: Some(0),
+        callback_s: Some(0),
+        child: Some(NO_KEY),
+        ..TaskChanged::of(key)
+    };
+    emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
+}
