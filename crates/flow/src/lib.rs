@@ -5,6 +5,7 @@
 //! remembered about those that run; [`kernel`] what follows from what, with `node` for each kind of
 //! node; `verb` one file per command; [`apply`](mod@apply) what events do. [`feel`] evaluates
 //! expressions, [`dmn`] decisions, [`schedule`] reads times; [`invariant`] lists what always holds.
+//! [`conductor`] is the other dialect.
 //!
 //! Absent on purpose: IO, clocks, randomness, threads, async, logging. Time is an argument. Nothing
 //! here knows of queues or leases: a job is asked of the [`kernel::Port`].
