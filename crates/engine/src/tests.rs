@@ -23,3 +23,4 @@ mod store;
 mod tokens;
 mod traces;
 mod whys;
+mod workflows;

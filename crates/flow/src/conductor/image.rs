@@ -82,12 +82,12 @@ impl FlowState {
         for join in joins {
             self.watch(join);
         }
-        self.workflows.ended_bytes = self
-            .workflows
-            .ended
-            .iter()
-            .map(|(_, key)| self.workflows.bytes_of(self.workflows.known(*key)))
-            .sum();
+        let ended: Vec<(u64, Key)> = self.workflows.ended.keys().copied().collect();
+        for (ended_ms, key) in ended {
+            let bytes = self.workflows.bytes_of(self.workflows.known(key));
+            self.workflows.ended.insert((ended_ms, key), bytes);
+        }
+        self.workflows.ended_bytes = self.workflows.ended.values().sum();
     }
 }
 

@@ -43,8 +43,8 @@ pub struct Workflows {
     pub(crate) idempotent: BTreeMap<(Text, Text), Key>,
     /// Workflows that hold or wait for a place of a rate limit key. Derived.
     pub(crate) limited: BTreeMap<Text, BTreeSet<Key>>,
-    /// Workflows that have ended, oldest first. Derived.
-    pub(crate) ended: BTreeSet<(u64, Key)>,
+    /// Workflows that have ended, oldest first, and about how many bytes each takes. Derived.
+    pub(crate) ended: BTreeMap<(u64, Key), usize>,
     /// Bytes of those, about. Derived.
     pub(crate) ended_bytes: usize,
     /// When workers last asked for a queue (ms since the epoch). Not part of what is saved.
