@@ -353,7 +353,7 @@ mod tests {
             retries: None,
             backoff_ms: None,
             progressed: false,
-            permanent: false,
+            kind: Default::default(),
             variables: bytes(),
         }));
         commands.push(Command::ThrowError(ThrowError {

@@ -155,6 +155,7 @@ pub fn encode_event(event: &Event<'_>, payloads: &impl Payloads, buffer: &mut Ve
                 IncidentKind::NoRetries => 0,
                 IncidentKind::ErrorNotCaught => 1,
                 IncidentKind::Permanent => 2,
+                IncidentKind::TooLarge => 3,
             });
             out.i32(*retries);
             encode_failures(out, failures);
@@ -292,6 +293,7 @@ pub fn decode_event<'a>(
                 0 => IncidentKind::NoRetries,
                 1 => IncidentKind::ErrorNotCaught,
                 2 => IncidentKind::Permanent,
+                3 => IncidentKind::TooLarge,
                 tag => return Err(DecodeError::UnknownTag { field: "incident kind", tag }),
             },
             retries: from.i32()?,
