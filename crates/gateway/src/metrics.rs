@@ -11,6 +11,7 @@ use prometheus_client::registry::Registry;
 use windlass_partition::request::{Answer, Refused};
 use windlass_record::command::Command;
 use windlass_record::flow::FlowCommand;
+use windlass_record::schedule::ScheduleCommand;
 
 use crate::error::GatewayError;
 
@@ -40,7 +41,7 @@ struct VerbLabels {
     verb: &'static str,
 }
 
-const VERBS: usize = 28;
+const VERBS: usize = 33;
 
 /// Names of verbs, by their number.
 const VERB_NAMES: [&str; VERBS] = [
@@ -72,6 +73,11 @@ const VERB_NAMES: [&str; VERBS] = [
     "broadcast-signal",
     "evaluate-decision",
     "update-user-task",
+    "put-schedule",
+    "delete-schedule",
+    "pause-schedule",
+    "resume-schedule",
+    "run-schedule",
 ];
 
 /// The number of a command's verb.
@@ -99,6 +105,13 @@ impl Verb {
             Command::ConfigureLimit(_) => 15,
             Command::PutDocuments(_) => 16,
             Command::Flow(command) => flow_verb(command),
+            Command::Schedule(command) => match command {
+                ScheduleCommand::Put(_) => 28,
+                ScheduleCommand::Delete(_) => 29,
+                ScheduleCommand::Pause(_) => 30,
+                ScheduleCommand::Resume(_) => 31,
+                ScheduleCommand::RunNow(_) => 32,
+            },
         })
     }
 
