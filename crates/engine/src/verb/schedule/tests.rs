@@ -56,10 +56,9 @@ fn put(settings: ScheduleSettings, expected_version: Option<u64>) -> PutSchedule
 }
 
 fn give(check: &mut Check, command: ScheduleCommand) -> Result<ScheduleAnswer, Rejection> {
-    match check.give(Command::Schedule(command))? {
-        Answer::Schedule(answer) => Ok(answer),
-        other => panic!("{other:?}"),
-    }
+    let answer = check.give(Command::Schedule(command))?;
+    let Answer::Schedule(answer) = answer else { panic!("{answer:?}") };
+    Ok(answer)
 }
 
 fn set(check: &mut Check, settings: ScheduleSettings) {
