@@ -116,6 +116,7 @@ pub(crate) async fn refused(
         | Rejection::OutOfRange { .. }
         | Rejection::TooLarge { .. }
         | Rejection::Exhausted { .. }
+        | Rejection::Schedule(_)
         | Rejection::Flow(_) => rejection.to_string(),
     };
     let not_found = matches!(rejection, Rejection::JobNotFound { .. });

@@ -213,7 +213,8 @@ impl Projection {
             | Event::CancelAsked { .. }
             | Event::JobAlerted { .. }
             | Event::DocumentPut { .. }
-            | Event::DocumentDeleted { .. } => Ok(()),
+            | Event::DocumentDeleted { .. }
+            | Event::Schedule(_) => Ok(()),
         }
     }
 

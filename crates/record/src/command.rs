@@ -7,6 +7,7 @@ use crate::id::{JobKey, QueueId, Token};
 use crate::policy::{
     CancelPolicy, Deadlines, Dialect, Exhausted, LimitSettings, QueueSettings, RetryPolicy,
 };
+use crate::schedule::ScheduleCommand;
 
 /// Bytes on their way into the engine's shell.
 pub type Bytes = Arc<[u8]>;
@@ -50,6 +51,8 @@ pub enum Command {
     PutDocuments(PutDocuments),
     /// Something about flows.
     Flow(FlowCommand),
+    /// Something about schedules.
+    Schedule(ScheduleCommand),
 }
 
 /// Names a queue from outside.

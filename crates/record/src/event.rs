@@ -8,6 +8,7 @@ use crate::command::JobOptions;
 use crate::flow::FlowEvent;
 use crate::id::{JobKey, LimitId, Payload, QueueId};
 use crate::policy::{LimitSettings, QueueSettings};
+use crate::schedule::ScheduleEvent;
 
 /// An event. Borrows its text from the command or from the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -220,6 +221,8 @@ pub enum Event<'a> {
     },
     /// Something happened in a flow.
     Flow(FlowEvent<'a>),
+    /// Something happened to a schedule.
+    Schedule(ScheduleEvent<'a>),
 }
 
 /// See [`Event::JobCreated`].

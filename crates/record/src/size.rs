@@ -2,6 +2,7 @@
 
 use crate::command::{Command, CreateJob, DocumentWrite, JobOptions};
 use crate::flow::{FlowCommand, UserTaskAction};
+use crate::schedule::{PutPause, SCHEDULE_BYTES_MAX, ScheduleCommand};
 use crate::workflow::{WorkflowCommand, WorkflowVerb};
 
 /// Room for the numbers of a record, and for those of what it makes on the way.
@@ -30,6 +31,7 @@ impl Command {
                     command.code.len() + command.message.len() + command.variables.len()
                 }
                 Command::Flow(command) => flow(command),
+                Command::Schedule(command) => schedule(command),
                 Command::CancelJob(command) => command.reason.len(),
                 Command::ConfigureQueue(command) => {
                     command.queue.tenant.len() + command.queue.queue.len()
@@ -211,13 +213,32 @@ impl WorkflowCommand {
     }
 }
 
+fn schedule(command: &ScheduleCommand) -> usize {
+    let names = command.name().tenant.len() + command.name().name.len();
+    names
+        + match command {
+            ScheduleCommand::Put(command) => {
+                let times = command.settings.times.expressions.len();
+                let reason = match &command.pause {
+                    PutPause::Paused(reason) => reason.len(),
+                    PutPause::AsItIs | PutPause::Running => 0,
+                };
+                command.settings.bytes() + times * ITEM_BYTES + reason
+            }
+            ScheduleCommand::Pause(command) => command.reason.len(),
+            // What it makes stands in the schedule; a new queue or key is named again.
+            ScheduleCommand::RunNow(_) => 2 * SCHEDULE_BYTES_MAX,
+            ScheduleCommand::Delete(_) | ScheduleCommand::Resume(_) => 0,
+        }
+}
+
 fn created(command: &CreateJob) -> usize {
     let names = 3 * command.queue.tenant.len() + command.queue.queue.len();
     let texts = command.job_type.len() + command.group.len();
     names + texts + command.payload.len() + command.options.as_deref().map_or(0, options)
 }
 
-fn options(options: &JobOptions) -> usize {
+pub(crate) fn options(options: &JobOptions) -> usize {
     let keys = options.concurrency_key.len() + options.rate_key.len();
     options.headers.len() + options.unique_key.len() + options.request_id.len() + 2 * keys
 }

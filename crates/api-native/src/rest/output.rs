@@ -397,7 +397,7 @@ object! { out
 // ── from views ──────────────────────────────────────────────────────────────────────────────────
 
 /// Bytes as JSON, or as base64 when they are not JSON.
-fn json(bytes: &[u8]) -> (Option<Box<RawValue>>, Option<String>) {
+pub(crate) fn json(bytes: &[u8]) -> (Option<Box<RawValue>>, Option<String>) {
     if bytes.is_empty() {
         return (None, None);
     }

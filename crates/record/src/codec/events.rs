@@ -7,6 +7,7 @@ use super::fields::{
     encode_limit_settings, encode_options, encode_queue_settings,
 };
 use super::flow::{decode_flow_event, encode_flow_event};
+use super::schedule::{decode_schedule_event, encode_schedule_event};
 use super::{DecodeError, Decoder, Encoder, Payloads};
 use crate::event::{
     DeadlineKind, Event, IncidentKind, JobActivated, JobCreated, Outcome, ReadyCause,
@@ -41,6 +42,8 @@ mod tag {
     pub(super) const RATE_FREED: u8 = 24;
     /// All events of flows; their own tag follows.
     pub(super) const FLOW: u8 = 25;
+    /// All events of schedules; their own tag follows.
+    pub(super) const SCHEDULE: u8 = 26;
 }
 
 /// Appends an event.
@@ -218,6 +221,10 @@ pub fn encode_event(event: &Event<'_>, payloads: &impl Payloads, buffer: &mut Ve
             out.u8(tag::FLOW);
             encode_flow_event(event, out);
         }
+        Event::Schedule(event) => {
+            out.u8(tag::SCHEDULE);
+            encode_schedule_event(event, out);
+        }
     }
 }
 
@@ -338,6 +345,7 @@ pub fn decode_event<'a>(
             Event::DocumentDeleted { tenant: from.str()?, kind: from.str()?, id: from.str()? }
         }
         tag::FLOW => Event::Flow(decode_flow_event(from)?),
+        tag::SCHEDULE => Event::Schedule(decode_schedule_event(from)?),
         tag => return Err(DecodeError::UnknownTag { field: "event", tag }),
     })
 }

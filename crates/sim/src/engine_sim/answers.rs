@@ -70,6 +70,7 @@ pub(super) fn cover_refusal(
         | Rejection::OutOfRange { .. }
         | Rejection::TooLarge { .. }
         | Rejection::Exhausted { .. }
+        | Rejection::Schedule(_)
         | Rejection::Flow(_) => {}
     }
 }
@@ -93,6 +94,7 @@ fn verb_of(command: &Command) -> Option<(JobKey, Verb)> {
         | Command::PauseQueue(_)
         | Command::ConfigureLimit(_)
         | Command::PutDocuments(_)
+        | Command::Schedule(_)
         | Command::Flow(_) => return None,
     })
 }
@@ -116,6 +118,7 @@ pub(super) fn name_of(command: &Command) -> &'static str {
         Command::PauseQueue(_) => "pause",
         Command::ConfigureLimit(_) => "configure limit",
         Command::PutDocuments(_) => "documents",
+        Command::Schedule(_) => "schedule",
         Command::Flow(_) => "flow",
     }
 }

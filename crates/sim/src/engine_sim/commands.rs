@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use windlass_record::command::{
     AppendLog, CancelJob, Command, CompleteJob, ConfigureLimit, ConfigureQueue, CreateJob,
-    DocumentWrite, Due, ExtendLease, FailJob, FailureKind, JobOptions, Lease, PauseQueue, PutDocuments,
-    QueueName, ReleaseJob, ReportProgress, ResolveIncident, ThrowError, UpdateJob,
+    DocumentWrite, Due, ExtendLease, FailJob, FailureKind, JobOptions, Lease, PauseQueue,
+    PutDocuments, QueueName, ReleaseJob, ReportProgress, ResolveIncident, ThrowError, UpdateJob,
 };
 use windlass_record::id::JobKey;
 use windlass_record::policy::{

@@ -346,8 +346,8 @@ impl Ledger {
                 self.documents.insert(name, (*version, bytes.clone()));
                 None
             }
-            // The ledger is about jobs; flows are compared by their images.
-            Event::Flow(_) => None,
+            // The ledger is about jobs; flows and schedules are compared by their images.
+            Event::Flow(_) | Event::Schedule(_) => None,
             Event::DocumentDeleted { tenant, kind, id } => {
                 let gone = self.documents.remove(&document_key(tenant, kind, id));
                 expect(gone.is_some(), "the document does not exist")?;
