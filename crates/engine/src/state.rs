@@ -241,7 +241,10 @@ impl State {
 
     /// Whether a run of a schedule, a job or a workflow, is not over.
     pub(crate) fn run_lives(&self, run: JobKey) -> bool {
-        self.find(run).is_some() || self.flow.element(run).is_some()
+        let workflow = self.flow.workflows().workflow(run);
+        self.find(run).is_some()
+            || self.flow.element(run).is_some()
+            || workflow.is_some_and(|workflow| !workflow.status.is_at_rest())
     }
 
     /// The document with this name.

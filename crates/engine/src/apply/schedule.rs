@@ -7,6 +7,7 @@ use windlass_record::id::JobKey;
 use windlass_record::schedule::{
     FireCause, FireOutcome, SCHEDULE_RUNS_MAX, ScheduleEvent, ScheduleFired, ScheduleName,
 };
+use windlass_record::workflow::WorkflowEvent;
 
 use crate::state::State;
 use crate::state::schedule::{Run, RunOutcome, Schedule};
@@ -103,7 +104,12 @@ impl State {
 
     /// The same, where a flow says so.
     pub(super) fn flow_run_ended(&mut self, event: &FlowEvent<'_>) {
-        if let FlowEvent::ElementCompleted { key } | FlowEvent::ElementTerminated { key } = event {
+        if let FlowEvent::ElementCompleted { key }
+        | FlowEvent::ElementTerminated { key }
+        | FlowEvent::Workflow(
+            WorkflowEvent::WorkflowEnded { key, .. } | WorkflowEvent::WorkflowRemoved { key, .. },
+        ) = event
+        {
             self.run_ended(*key);
         }
     }

@@ -33,16 +33,16 @@ pub(super) fn start<S: Sink>(
     }
 }
 
-/// Starts a workflow from what Conductor's start takes. The key that it gives is that of the
-/// workflow: [`State::run_lives`](crate::State::run_lives) must know it until the workflow is over, and
-/// `State::run_ended` must hear of its end.
+/// Starts a workflow from what Conductor's start takes, with the times of the schedule in its input.
 fn start_workflow<S: Sink>(
-    _step: &mut Step<'_, S>,
-    _schedule: &Schedule,
-    _request: &str,
-    _scheduled_for_ms: u64,
+    step: &mut Step<'_, S>,
+    schedule: &Schedule,
+    request: &str,
+    scheduled_for_ms: u64,
 ) -> Result<JobKey, String> {
-    Err("workflows cannot be started here yet".to_owned())
+    let (name, now_ms) = (&*schedule.name.name, step.context.now_ms);
+    windlass_flow::conductor::verb::start_scheduled(step, request, name, scheduled_for_ms, now_ms)
+        .map_err(|rejection| rejection.to_string())
 }
 
 /// Cancels the run before, as its own rules have it: it may take its time.
@@ -57,4 +57,7 @@ pub(super) fn cancel<S: Sink>(step: &mut Step<'_, S>, run: JobKey) {
 }
 
 /// Cancels a workflow that [`start_workflow`] started.
-fn cancel_workflow<S: Sink>(_step: &mut Step<'_, S>, _workflow: JobKey) {}
+fn cancel_workflow<S: Sink>(step: &mut Step<'_, S>, workflow: JobKey) {
+    // Refused only when it has ended.
+    let _ = windlass_flow::conductor::verb::terminate(step, workflow, REPLACED);
+}
