@@ -74,6 +74,9 @@ impl FlowState {
 
     /// After the last image: what joins wait for, and how large what has ended is.
     pub(crate) fn finish_load_of_workflows(&mut self) {
+        // Those of definitions that were forgotten are nobody's newest.
+        let definitions = &self.workflows.definitions;
+        self.workflows.snapshots.retain(|listed, _| definitions.contains_key(listed));
         let open = self.workflows.tasks.iter().filter(|(_, task)| !task.followed);
         let joins: Vec<Key> = open
             .filter(|(_, task)| task.is_join(&self.workflows.plan_of(task)))

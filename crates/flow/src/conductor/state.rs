@@ -340,3 +340,22 @@ impl Workflow {
         NUMBERS + self.input.len() + self.output.len() + self.variables.len() + self.reason.len()
     }
 }
+
+impl Workflows {
+    /// All workflows, in order.
+    pub fn keys(&self) -> Vec<Key> {
+        let mut keys: Vec<Key> = self.workflows.keys().copied().collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    /// The tasks of a workflow, in order.
+    pub fn tasks_of(&self, workflow: Key) -> Vec<Key> {
+        self.workflow(workflow).map(|it| it.tasks.iter().copied().collect()).unwrap_or_default()
+    }
+
+    /// Those that are not followed yet, in order.
+    pub fn open_tasks(&self, workflow: Key) -> Vec<Key> {
+        self.workflow(workflow).map(|it| it.open.iter().copied().collect()).unwrap_or_default()
+    }
+}
