@@ -32,7 +32,7 @@ pub(super) fn operations() -> Vec<Operation> {
     let if_match = "The version it must have, as in \"3\".";
     let if_none_match = "* when it must not exist yet.";
     let version = "^\"[0-9]{1,19}\"$";
-    vec![
+    let mut operations = vec![
         Operation::new(
             at(Method::GET, "/schedules", "listSchedules"),
             "Lists schedules.",
@@ -79,8 +79,17 @@ pub(super) fn operations() -> Vec<Operation> {
         .header("If-Match", if_match, version)
         .done("It is gone.")
         .problems(&[404, 412]),
+    ];
+    operations.extend(steering());
+    operations
+}
+
+fn steering() -> Vec<Operation> {
+    let at = |path, id| At { method: Method::POST, path, id, tag: "schedules" };
+    let one = |operation: Operation| operation.path::<Name>("name", "Which one.").tenant();
+    vec![
         one(Operation::new(
-            at(Method::POST, "/schedules/{name}/pause", "pauseSchedule"),
+            at("/schedules/{name}/pause", "pauseSchedule"),
             "Pauses a schedule.",
             post(pause),
         ))
@@ -88,14 +97,14 @@ pub(super) fn operations() -> Vec<Operation> {
         .done("Nothing is started on time.")
         .problems(&[404]),
         one(Operation::new(
-            at(Method::POST, "/schedules/{name}/resume", "resumeSchedule"),
+            at("/schedules/{name}/resume", "resumeSchedule"),
             "Resumes a schedule; what was due meanwhile is not caught up.",
             post(resume),
         ))
         .done("It goes on.")
         .problems(&[404]),
         one(Operation::new(
-            at(Method::POST, "/schedules/{name}/run", "runSchedule"),
+            at("/schedules/{name}/run", "runSchedule"),
             "Runs a schedule now, beside its times, under its overlap policy.",
             post(run),
         ))
