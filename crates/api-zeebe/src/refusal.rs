@@ -190,6 +190,8 @@ async fn incident_state(gateway: &Gateway, key: JobKey) -> &'static str {
     let incident = view.and_then(|view| view.extra).and_then(|extra| extra.incident);
     match incident.map(|incident| incident.kind) {
         Some(IncidentKind::ErrorNotCaught) => "ERROR_THROWN",
-        Some(IncidentKind::NoRetries | IncidentKind::Permanent) | None => state_name(INCIDENT),
+        Some(IncidentKind::NoRetries | IncidentKind::Permanent | IncidentKind::TooLarge) | None => {
+            state_name(INCIDENT)
+        }
     }
 }

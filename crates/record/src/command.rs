@@ -222,8 +222,27 @@ pub struct FailJob {
     pub progressed: bool,
     /// Of a job of a flow: a JSON object, set in the scope of its element. Empty is none.
     pub variables: Bytes,
+    /// Whether another attempt could help.
+    pub kind: FailureKind,
+}
+
+/// Whether another attempt could help.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FailureKind {
+    /// The job's retry policy decides.
+    #[default]
+    Usual,
     /// Retrying cannot help (Airbyte's `config_error`, Docspell's permanent error).
-    pub permanent: bool,
+    Permanent,
+    /// The job is larger than a message to a worker may be; what stands in it must change first.
+    TooLarge,
+}
+
+impl FailureKind {
+    /// As workers say it.
+    pub fn of(permanent: bool) -> FailureKind {
+        if permanent { FailureKind::Permanent } else { FailureKind::Usual }
+    }
 }
 
 /// See [`Command::ThrowError`].

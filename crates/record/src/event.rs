@@ -301,6 +301,8 @@ pub enum IncidentKind {
     ErrorNotCaught,
     /// The worker said that retrying cannot help.
     Permanent,
+    /// The job is larger than a message to a worker may be.
+    TooLarge,
 }
 
 /// Which of the four deadlines.

@@ -171,7 +171,7 @@ object! { out
     IncidentDetail {
         /// The incident's own key.
         key: Key,
-        /// no-retries, error-not-caught or permanent.
+        /// no-retries, error-not-caught, permanent or too-large.
         kind: &'static str,
         /// The error code, when the worker threw one.
         code: String,

@@ -329,7 +329,7 @@ impl World {
                     retries: Some(self.random.below(2) as i32),
                     backoff_ms: Some(self.random.below(3_000)),
                     progressed: false,
-                    permanent: false,
+                    kind: Default::default(),
                     variables,
                 }),
                 _ => Command::ThrowError(ThrowError {

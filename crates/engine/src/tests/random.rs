@@ -3,9 +3,9 @@
 use windlass_record::bound::Bounds;
 use windlass_record::command::{
     ActivateJobs, AppendLog, Bytes, CancelJob, Command, CompleteJob, ConfigureLimit,
-    ConfigureQueue, CreateJob, DocumentWrite, Due, ExtendLease, FailJob, JobOptions, Lease,
-    PauseQueue, PutDocuments, ReleaseJob, ReportProgress, ResolveIncident, ReturnJob, ThrowError,
-    UpdateJob,
+    ConfigureQueue, CreateJob, DocumentWrite, Due, ExtendLease, FailJob, FailureKind, JobOptions,
+    Lease, PauseQueue, PutDocuments, ReleaseJob, ReportProgress, ResolveIncident, ReturnJob,
+    ThrowError, UpdateJob,
 };
 use windlass_record::id::{JobKey, Token};
 use windlass_record::policy::{
@@ -288,7 +288,7 @@ impl World {
             backoff_ms: self.random.one_in(2).then(|| self.random.below(100)),
             progressed: self.random.one_in(2),
             variables: Default::default(),
-            permanent: self.random.one_in(10),
+            kind: FailureKind::of(self.random.one_in(10)),
         }
     }
 

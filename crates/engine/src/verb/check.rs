@@ -266,7 +266,7 @@ pub(crate) fn failure(key: JobKey) -> FailJob {
         backoff_ms: None,
         progressed: false,
         variables: Default::default(),
-        permanent: false,
+        kind: Default::default(),
     }
 }
 

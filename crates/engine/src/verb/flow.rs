@@ -171,7 +171,7 @@ mod tests {
             retries: None,
             backoff_ms: None,
             progressed: false,
-            permanent: false,
+            kind: Default::default(),
             variables: bytes(),
         }));
         commands.push(Command::ThrowError(ThrowError {

@@ -311,6 +311,7 @@ impl<'a> Source<'a> {
                     IncidentKind::NoRetries,
                     IncidentKind::ErrorNotCaught,
                     IncidentKind::Permanent,
+                    IncidentKind::TooLarge,
                 ]),
                 retries: self.i32(),
                 failures: self.failures(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use windlass_record::command::{
     AppendLog, CancelJob, Command, CompleteJob, ConfigureLimit, ConfigureQueue, CreateJob,
-    DocumentWrite, Due, ExtendLease, FailJob, JobOptions, Lease, PauseQueue, PutDocuments,
+    DocumentWrite, Due, ExtendLease, FailJob, FailureKind, JobOptions, Lease, PauseQueue, PutDocuments,
     QueueName, ReleaseJob, ReportProgress, ResolveIncident, ThrowError, UpdateJob,
 };
 use windlass_record::id::JobKey;
@@ -258,7 +258,7 @@ impl Drawer {
             backoff_ms: self.random.chance(40).then(|| self.one_of(&[0, 15, 800, 30_000])),
             progressed: self.random.chance(40),
             variables: Arc::default(),
-            permanent: self.random.chance(8),
+            kind: FailureKind::of(self.random.chance(8)),
         })
     }
 

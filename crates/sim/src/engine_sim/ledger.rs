@@ -260,7 +260,9 @@ impl Ledger {
             Event::IncidentRaised { key, incident, kind, retries, message, .. } => {
                 let verb = match kind {
                     IncidentKind::ErrorNotCaught => Verb::ThrowError,
-                    IncidentKind::NoRetries | IncidentKind::Permanent => failed_by(message),
+                    IncidentKind::NoRetries | IncidentKind::Permanent | IncidentKind::TooLarge => {
+                        failed_by(message)
+                    }
                 };
                 self.lease_over(*key, verb, now_ms)?;
                 let job = self.live(*key)?;

@@ -434,6 +434,7 @@ fn load_extra(from: &mut Decoder<'_>) -> Result<Extra, LoadError> {
                 0 => IncidentKind::NoRetries,
                 1 => IncidentKind::ErrorNotCaught,
                 2 => IncidentKind::Permanent,
+                3 => IncidentKind::TooLarge,
                 tag => return Err(DecodeError::UnknownTag { field: "incident kind", tag }.into()),
             },
             code: from.str()?.into(),

@@ -312,6 +312,7 @@ impl State {
                 IncidentKind::NoRetries => 0,
                 IncidentKind::ErrorNotCaught => 1,
                 IncidentKind::Permanent => 2,
+                IncidentKind::TooLarge => 3,
             });
             out.str(&incident.code);
             out.u64(incident.since_ms);
