@@ -1,7 +1,7 @@
 //! How much of the log a command may need, before it is decided.
 
 use crate::command::{Command, CreateJob, DocumentWrite, JobOptions};
-use crate::flow::{FlowCommand, UserTaskAction};
+use crate::flow::{FlowCommand, ModifyInstance, UserTaskAction, VariableInstruction};
 use crate::schedule::{PutPause, SCHEDULE_BYTES_MAX, ScheduleCommand};
 use crate::workflow::{WorkflowCommand, WorkflowVerb};
 
@@ -83,12 +83,9 @@ impl FlowCommand {
                 let tags: usize = command.tags.iter().map(|tag| tag.len()).sum();
                 command.variables.len() + command.business_id.len() + tags
             }
-            FlowCommand::ModifyInstance(command) => command
-                .activate
-                .iter()
-                .flat_map(|instruction| &instruction.variables)
-                .map(|given| given.variables.len() + ITEM_BYTES)
-                .sum(),
+            FlowCommand::ModifyInstance(command) => {
+                variables_of(command).map(|given| given.variables.len() + ITEM_BYTES).sum()
+            }
             FlowCommand::SetVariables(command) => command.variables.len(),
             FlowCommand::PublishMessage(command) => {
                 let names = command.name.len() + command.correlation_key.len();
@@ -112,8 +109,7 @@ impl FlowCommand {
             }
             FlowCommand::CreateInstance(command) => command.variables.len(),
             FlowCommand::ModifyInstance(command) => {
-                let given = command.activate.iter().flat_map(|it| &it.variables);
-                given.map(|given| given.variables.len()).max().unwrap_or(0)
+                variables_of(command).map(|given| given.variables.len()).max().unwrap_or(0)
             }
             FlowCommand::SetVariables(command) => command.variables.len(),
             FlowCommand::PublishMessage(command) => command.variables.len(),
@@ -129,6 +125,11 @@ impl FlowCommand {
             | FlowCommand::MigrateInstance(_) => 0,
         }
     }
+}
+
+fn variables_of(command: &ModifyInstance) -> impl Iterator<Item = &VariableInstruction> {
+    let entered = command.activate.iter().flat_map(|it| &it.variables);
+    entered.chain(command.moves.iter().flat_map(|it| &it.variables))
 }
 
 fn user_task(action: &UserTaskAction) -> usize {

@@ -316,6 +316,7 @@ mod tests {
                 key,
                 activate: vec![activate],
                 terminate: Vec::new(),
+                moves: Vec::new(),
             }),
             FlowCommand::SetVariables(SetVariables {
                 scope: key,

@@ -154,12 +154,7 @@ pub fn encode_event(event: &Event<'_>, payloads: &impl Payloads, buffer: &mut Ve
             out.u8(tag::INCIDENT_RAISED);
             out.u64(key.raw());
             out.u64(incident.raw());
-            out.u8(match kind {
-                IncidentKind::NoRetries => 0,
-                IncidentKind::ErrorNotCaught => 1,
-                IncidentKind::Permanent => 2,
-                IncidentKind::TooLarge => 3,
-            });
+            encode_incident_kind(out, *kind);
             out.i32(*retries);
             encode_failures(out, failures);
             out.str(code);
@@ -296,13 +291,7 @@ pub fn decode_event<'a>(
         tag::INCIDENT_RAISED => Event::IncidentRaised {
             key: key(from)?,
             incident: key(from)?,
-            kind: match from.u8()? {
-                0 => IncidentKind::NoRetries,
-                1 => IncidentKind::ErrorNotCaught,
-                2 => IncidentKind::Permanent,
-                3 => IncidentKind::TooLarge,
-                tag => return Err(DecodeError::UnknownTag { field: "incident kind", tag }),
-            },
+            kind: decode_incident_kind(from)?,
             retries: from.i32()?,
             failures: decode_failures(from)?,
             code: from.str()?,
@@ -393,6 +382,25 @@ fn decode_created<'a>(
 }
 
 /// 0 is none, else the number and one.
+fn encode_incident_kind(out: &mut Encoder<'_>, kind: IncidentKind) {
+    out.u8(match kind {
+        IncidentKind::NoRetries => 0,
+        IncidentKind::ErrorNotCaught => 1,
+        IncidentKind::Permanent => 2,
+        IncidentKind::TooLarge => 3,
+    });
+}
+
+fn decode_incident_kind(from: &mut Decoder<'_>) -> Result<IncidentKind, DecodeError> {
+    Ok(match from.u8()? {
+        0 => IncidentKind::NoRetries,
+        1 => IncidentKind::ErrorNotCaught,
+        2 => IncidentKind::Permanent,
+        3 => IncidentKind::TooLarge,
+        tag => return Err(DecodeError::UnknownTag { field: "incident kind", tag }),
+    })
+}
+
 fn encode_limit(out: &mut Encoder<'_>, limit: Option<LimitId>) {
     out.u64(limit.map_or(0, |limit| u64::from(limit.0) + 1));
 }
