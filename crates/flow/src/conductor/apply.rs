@@ -85,7 +85,7 @@ impl FlowState {
                 self.leave_limit(&limit, *key);
                 self.link_ended(*key);
             }
-            WorkflowEvent::WorkflowRemoved { key } => self.workflow_removed(*key),
+            WorkflowEvent::WorkflowRemoved { key, forget: _ } => self.workflow_removed(*key),
             WorkflowEvent::WorkflowVariablesSet { key, variables } => {
                 self.workflow_mut(*key, now_ms).variables = (*variables).into();
             }

@@ -206,7 +206,7 @@ fn remove<P: Port>(port: &mut P, key: Key, only_at_rest: bool) -> Result<(), Flo
             super::task::cancel(port, task);
         }
     }
-    emit(port, WorkflowEvent::WorkflowRemoved { key });
+    emit(port, WorkflowEvent::WorkflowRemoved { key, forget: true });
     Ok(())
 }
 

@@ -301,6 +301,6 @@ fn retire<P: Port>(port: &mut P) {
             parent.is_none_or(|parent| parent.status.is_at_rest())
         });
         let Some(key) = oldest else { return };
-        emit(port, WorkflowEvent::WorkflowRemoved { key });
+        emit(port, WorkflowEvent::WorkflowRemoved { key, forget: false });
     }
 }
