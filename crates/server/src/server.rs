@@ -26,7 +26,7 @@ use crate::data::{self, Data};
 use crate::error::ServeError;
 use crate::history::{self, Feed};
 use crate::listen::{self, Port};
-use crate::settings::Config;
+use crate::settings::{Config, Switch};
 use crate::watch as pages;
 
 /// What waits to be written on one stream: much, for batches.
@@ -120,6 +120,10 @@ pub async fn start_on(config: Config, fs: Arc<dyn FileSystem>) -> Result<ServerH
             router.merge(windlass_api_zeebe::rest::router(&gateway, zeebe_address))
         }
         None => router,
+    };
+    let router = match config.conductor {
+        Switch::On => router.merge(windlass_api_conductor::router(&gateway)),
+        Switch::Off => router,
     };
     let mut router = router.fallback(pages::not_found);
     if config.sends_traces() {

@@ -89,6 +89,8 @@ settings! {
         "Address for gRPC, REST, health and metrics; port 0 takes a free one and prints it";
     zeebe_listen: FaceListen = "127.0.0.1:26500", "WINDLASS_ZEEBE_LISTEN",
         "Address for Zeebe's clients over gRPC, or off, which takes /v2 away too";
+    conductor: Switch = "on", "WINDLASS_CONDUCTOR",
+        "Whether Conductor's API is there, under /api: on or off";
     allow_unauthenticated: bool = "false", "WINDLASS_ALLOW_UNAUTHENTICATED",
         "Listen on an address that others can reach, although nobody is asked who they are"
         { num_args = 0..=1, default_missing_value = "true", require_equals = true };

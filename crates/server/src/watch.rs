@@ -56,6 +56,7 @@ pub(crate) async fn not_found(uri: Uri, headers: HeaderMap) -> Response {
     windlass_api_native::rest::no_such_path(&uri)
 }
 
+/// Our own words, and those that Conductor's clients look for.
 async fn health(State(pages): State<Arc<Pages>>) -> Response {
     let status = match timeout(HEALTH_WAIT_MAX, pages.gateway.status()).await {
         Ok(Ok(status)) => status,
@@ -78,13 +79,23 @@ async fn health(State(pages): State<Arc<Pages>>) -> Response {
         "durable_lsn": status.durable_lsn,
         "live_jobs": status.live_jobs,
         "uptime_ms": u64::try_from(pages.gateway.uptime().as_millis()).unwrap_or(u64::MAX),
+        "healthy": true,
+        "healthResults": [],
+        "suppressedHealthResults": [],
     });
     json(StatusCode::OK, &body)
 }
 
 fn unhealthy(status: &str, reason: &str) -> Response {
     let version = windlass_api_native::VERSION;
-    let body = serde_json::json!({ "status": status, "reason": reason, "version": version });
+    let body = serde_json::json!({
+        "status": status,
+        "reason": reason,
+        "version": version,
+        "healthy": false,
+        "healthResults": [],
+        "suppressedHealthResults": [],
+    });
     json(StatusCode::SERVICE_UNAVAILABLE, &body)
 }
 
