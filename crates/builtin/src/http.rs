@@ -18,7 +18,8 @@ use call::Answer;
 pub use call::Caller;
 pub use destination::{Denied, Network};
 
-/// How the message of every failure begins. What stands behind it is the task's `output.response`.
+/// How the message of a failure begins, unless the task does not say what to ask. What stands behind
+/// it is the task's `output.response`.
 pub const FAILED: &str = "Failed to invoke HTTP task due to: ";
 
 /// How large a response may be.
@@ -33,6 +34,12 @@ pub const CALL_MAX: Duration = Duration::from_secs(300);
 /// How long a wait is, if the task does not say.
 const TIMEOUT_DEFAULT: Duration = Duration::from_millis(3_000);
 
+/// Said without [`FAILED`], as Conductor says it.
+const NO_URI: &str =
+    "Missing HTTP URI.  See documentation for HttpTask for required input parameters";
+/// So too.
+const NO_METHOD: &str = "No HTTP method specified";
+
 /// How much of a refusal's body is told.
 const BODY_TOLD_BYTES_MAX: usize = 2_000;
 
@@ -40,6 +47,9 @@ const BODY_TOLD_BYTES_MAX: usize = 2_000;
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
     /// The task does not say what to ask.
+    #[error("{0}")]
+    Missing(&'static str),
+    /// What the task says cannot be asked.
     #[error("{0}")]
     Input(String),
     /// The destination may not be asked.
@@ -130,10 +140,10 @@ fn request(input: &Value) -> Result<Request, HttpError> {
     };
     let wrong = |what: String| HttpError::Input(what);
     let uri = said("uri").filter(|uri| !uri.is_empty());
-    let uri = uri.ok_or_else(|| wrong("Missing HTTP URI".to_owned()))?;
+    let uri = uri.ok_or(HttpError::Missing(NO_URI))?;
     let uri = location::uri(&uri).ok_or_else(|| wrong(format!("{uri:?} is no HTTP URI")))?;
     let method = said("method").filter(|method| !method.is_empty());
-    let method = method.ok_or_else(|| wrong("No HTTP method specified".to_owned()))?;
+    let method = method.ok_or(HttpError::Missing(NO_METHOD))?;
     let method = Method::from_bytes(method.to_ascii_uppercase().as_bytes())
         .map_err(|_| wrong(format!("{method:?} is no HTTP method")))?;
     let body = match input.get("body") {
@@ -202,13 +212,36 @@ fn bounded(mut text: String) -> String {
     text
 }
 
-/// What a body is: JSON if it reads as that, else text; none is null.
+impl HttpError {
+    /// What a job fails with.
+    #[must_use]
+    pub fn message(&self) -> String {
+        match self {
+            HttpError::Missing(what) => (*what).to_owned(),
+            HttpError::Input(_)
+            | HttpError::Denied(_)
+            | HttpError::Failed { .. }
+            | HttpError::Timeout { .. }
+            | HttpError::TooLarge
+            | HttpError::Redirects
+            | HttpError::Status(_) => format!("{FAILED}{self}"),
+        }
+    }
+}
+
+/// What a body is: an object, a list or a number if it reads as one, else text; none is null.
 fn body(bytes: &[u8]) -> Value {
     if bytes.is_empty() {
         return Value::Null;
     }
-    serde_json::from_slice(bytes)
-        .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(bytes).into_owned()))
+    match serde_json::from_slice(bytes) {
+        Ok(value @ (Value::Object(_) | Value::Array(_) | Value::Number(_) | Value::String(_))) => {
+            value
+        }
+        Ok(Value::Null | Value::Bool(_)) | Err(_) => {
+            Value::String(String::from_utf8_lossy(bytes).into_owned())
+        }
+    }
 }
 
 fn headers(answer: &Answer) -> Value {

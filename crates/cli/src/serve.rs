@@ -7,7 +7,8 @@ use windlass_server::{ServeArgs, ServeError};
 use crate::failure::Failure;
 
 pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
-    let config = args.config().map_err(|error| Failure::caused(&error))?;
+    let mut config = args.config().map_err(|error| Failure::caused(&error))?;
+    config.sandbox_program = std::env::current_exe().ok();
     let main = config.listen;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
