@@ -56,7 +56,7 @@ pub enum HttpError {
     #[error(transparent)]
     Denied(#[from] Denied),
     /// Somewhere on the way something failed.
-    #[error("failed to {step} {authority}{}", cause(.source))]
+    #[error("failed to {step} {authority}{}", cause(.source.as_ref()))]
     Failed {
         /// What was tried.
         step: &'static str,
@@ -86,7 +86,7 @@ pub enum HttpError {
     Status(String),
 }
 
-fn cause(source: &Box<dyn std::error::Error + Send + Sync>) -> String {
+fn cause(source: &(dyn std::error::Error + Send + Sync + 'static)) -> String {
     let mut text = format!(": {source}");
     let mut next = source.source();
     while let Some(cause) = next {
@@ -114,9 +114,10 @@ impl Caller {
         let answer = self.call(request(input)?).await?;
         let body = body(&answer.body);
         if !answer.status.is_success() {
-            let told = match body {
-                Value::Null => "[no body]".to_owned(),
-                body => format!("{:?}", bounded(text_of(&body))),
+            let told = if body.is_null() {
+                "[no body]".to_owned()
+            } else {
+                format!("{:?}", bounded(text_of(&body)))
             };
             return Err(HttpError::Status(format!("{}: {told}", answer.status)));
         }
@@ -201,10 +202,7 @@ fn whole(value: &Value) -> Option<u64> {
 }
 
 fn text_of(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        value => value.to_string(),
-    }
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn bounded(mut text: String) -> String {
