@@ -18,7 +18,8 @@ use call::Answer;
 pub use call::Caller;
 pub use destination::{Denied, Network};
 
-/// How the message of every failure begins. What stands behind it is the task's `output.response`.
+/// How the message of a failure begins, unless the task does not say what to ask. What stands behind
+/// it is the task's `output.response`.
 pub const FAILED: &str = "Failed to invoke HTTP task due to: ";
 
 /// How large a response may be.
@@ -33,6 +34,12 @@ pub const CALL_MAX: Duration = Duration::from_secs(300);
 /// How long a wait is, if the task does not say.
 const TIMEOUT_DEFAULT: Duration = Duration::from_millis(3_000);
 
+/// Said without [`FAILED`], as Conductor says it.
+const NO_URI: &str =
+    "Missing HTTP URI.  See documentation for HttpTask for required input parameters";
+/// So too.
+const NO_METHOD: &str = "No HTTP method specified";
+
 /// How much of a refusal's body is told.
 const BODY_TOLD_BYTES_MAX: usize = 2_000;
 
@@ -41,12 +48,15 @@ const BODY_TOLD_BYTES_MAX: usize = 2_000;
 pub enum HttpError {
     /// The task does not say what to ask.
     #[error("{0}")]
+    Missing(&'static str),
+    /// What the task says cannot be asked.
+    #[error("{0}")]
     Input(String),
     /// The destination may not be asked.
     #[error(transparent)]
     Denied(#[from] Denied),
     /// Somewhere on the way something failed.
-    #[error("failed to {step} {authority}{}", cause(.source))]
+    #[error("failed to {step} {authority}{}", cause(.source.as_ref()))]
     Failed {
         /// What was tried.
         step: &'static str,
@@ -76,7 +86,7 @@ pub enum HttpError {
     Status(String),
 }
 
-fn cause(source: &Box<dyn std::error::Error + Send + Sync>) -> String {
+fn cause(source: &(dyn std::error::Error + Send + Sync + 'static)) -> String {
     let mut text = format!(": {source}");
     let mut next = source.source();
     while let Some(cause) = next {
@@ -104,9 +114,10 @@ impl Caller {
         let answer = self.call(request(input)?).await?;
         let body = body(&answer.body);
         if !answer.status.is_success() {
-            let told = match body {
-                Value::Null => "[no body]".to_owned(),
-                body => format!("{:?}", bounded(text_of(&body))),
+            let told = if body.is_null() {
+                "[no body]".to_owned()
+            } else {
+                format!("{:?}", bounded(text_of(&body)))
             };
             return Err(HttpError::Status(format!("{}: {told}", answer.status)));
         }
@@ -130,10 +141,10 @@ fn request(input: &Value) -> Result<Request, HttpError> {
     };
     let wrong = |what: String| HttpError::Input(what);
     let uri = said("uri").filter(|uri| !uri.is_empty());
-    let uri = uri.ok_or_else(|| wrong("Missing HTTP URI".to_owned()))?;
+    let uri = uri.ok_or(HttpError::Missing(NO_URI))?;
     let uri = location::uri(&uri).ok_or_else(|| wrong(format!("{uri:?} is no HTTP URI")))?;
     let method = said("method").filter(|method| !method.is_empty());
-    let method = method.ok_or_else(|| wrong("No HTTP method specified".to_owned()))?;
+    let method = method.ok_or(HttpError::Missing(NO_METHOD))?;
     let method = Method::from_bytes(method.to_ascii_uppercase().as_bytes())
         .map_err(|_| wrong(format!("{method:?} is no HTTP method")))?;
     let body = match input.get("body") {
@@ -191,10 +202,7 @@ fn whole(value: &Value) -> Option<u64> {
 }
 
 fn text_of(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        value => value.to_string(),
-    }
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
 fn bounded(mut text: String) -> String {
@@ -202,13 +210,36 @@ fn bounded(mut text: String) -> String {
     text
 }
 
-/// What a body is: JSON if it reads as that, else text; none is null.
+impl HttpError {
+    /// What a job fails with.
+    #[must_use]
+    pub fn message(&self) -> String {
+        match self {
+            HttpError::Missing(what) => (*what).to_owned(),
+            HttpError::Input(_)
+            | HttpError::Denied(_)
+            | HttpError::Failed { .. }
+            | HttpError::Timeout { .. }
+            | HttpError::TooLarge
+            | HttpError::Redirects
+            | HttpError::Status(_) => format!("{FAILED}{self}"),
+        }
+    }
+}
+
+/// What a body is: an object, a list or a number if it reads as one, else text; none is null.
 fn body(bytes: &[u8]) -> Value {
     if bytes.is_empty() {
         return Value::Null;
     }
-    serde_json::from_slice(bytes)
-        .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(bytes).into_owned()))
+    match serde_json::from_slice(bytes) {
+        Ok(value @ (Value::Object(_) | Value::Array(_) | Value::Number(_) | Value::String(_))) => {
+            value
+        }
+        Ok(Value::Null | Value::Bool(_)) | Err(_) => {
+            Value::String(String::from_utf8_lossy(bytes).into_owned())
+        }
+    }
 }
 
 fn headers(answer: &Answer) -> Value {

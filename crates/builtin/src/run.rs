@@ -137,6 +137,6 @@ async fn task(caller: &Caller, job: &Job<Bytes>) -> Result<Bytes, Failure> {
         .map_err(|error| Failure::permanent(format!("{FAILED}the input is no JSON: {error}")))?;
     match caller.task(&input).await {
         Ok(output) => Ok(output.to_string().into()),
-        Err(error) => Err(Failure::new(format!("{FAILED}{error}"))),
+        Err(error) => Err(Failure::new(error.message())),
     }
 }

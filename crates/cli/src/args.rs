@@ -91,6 +91,9 @@ pub(crate) enum Command {
     Top(crate::top::TopArgs),
     /// Load a running server, and measure
     Bench(crate::bench::BenchArgs),
+    /// Evaluate scripts from standard input; the server starts it when it needs it
+    #[command(hide = true)]
+    Sandbox,
     /// Look into the log of a stopped server
     #[command(subcommand)]
     Log(crate::log::LogCommand),

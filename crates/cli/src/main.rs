@@ -47,6 +47,7 @@ fn main() -> ExitCode {
     let json = globals.json;
     let result = match line.command {
         Command::Serve(args) => serve::run(*args),
+        Command::Sandbox => return windlass_server::sandbox(),
         Command::Log(command) => log::run(command, json),
         Command::Backup(args) if args.online() => {
             on_runtime(globals, async |online| backup::run_online(online, &args).await)

@@ -8,7 +8,8 @@ use crate::failure::Failure;
 use crate::huge_pages;
 
 pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
-    let config = args.config().map_err(|error| Failure::caused(&error))?;
+    let mut config = args.config().map_err(|error| Failure::caused(&error))?;
+    config.sandbox_program = std::env::current_exe().ok();
     let main = config.listen;
     let held_back = huge_pages::hold_back();
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -299,6 +299,36 @@ fn a_command_is_a_worker() {
 }
 
 #[test]
+fn scripts_and_requests_are_worked_on_by_the_server_itself() {
+    let server = Server::start();
+    let script = r#"{"language": "javascript", "form": "function", "script": "return [...$.list].reverse()", "bindings": {"$": {"list": [1, 2, "a"]}}}"#;
+    let key = server.create(&["windlass/evaluate", script]);
+    assert_eq!(server.reached(&key, "completed")["result"], json!({ "value": ["a", 2, 1] }));
+    let filter = r#"{"language": "jq", "script": ".list[]", "bindings": {"$": {"list": [1, 2]}}}"#;
+    let key = server.create(&["windlass/evaluate", filter]);
+    let result = json!({ "value": 1, "values": [1, 2] });
+    assert_eq!(server.reached(&key, "completed")["result"], result);
+    let wrong = r#"{"language": "javascript", "script": "nobody"}"#;
+    let key = server.create(&["windlass/evaluate", wrong]);
+    let job = server.reached(&key, "incident");
+    let message = "script: ReferenceError: nobody is not defined";
+    assert!(job.to_string().contains(message), "{job}");
+
+    let request = json!({ "http_request": {
+        "uri": format!("{}/health", server.address), "method": "GET", "connectionTimeOut": 20_000,
+        "readTimeOut": 20_000,
+    } });
+    let key = server.create(&["conductor/HTTP", &request.to_string()]);
+    let response = server.reached(&key, "completed")["result"]["response"].clone();
+    assert_eq!((&response["statusCode"], &response["reasonPhrase"]), (&json!(200), &json!("OK")));
+    let key = server.create(&["conductor/KAFKA_PUBLISH", "{}"]);
+    let job = server.reached(&key, "incident");
+    assert!(job.to_string().contains("KAFKA_PUBLISH is not built in"), "{job}");
+    // Sandboxes do not outlive it.
+    server.stop();
+}
+
+#[test]
 fn a_job_that_should_stop_ends_with_everything_it_started() {
     let server = Server::start();
     let mark = server.dir.path().join("mark");

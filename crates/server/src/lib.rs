@@ -5,7 +5,7 @@
 //!
 //! Reading order: [`settings`] is the one table of settings and where their values come from;
 //! [`data`] is the layout of the data directory; `history` joins the read model to the partition;
-//! [`server`](mod@server) starts and stops; [`listen`] is the port; [`watch`] is `/health` and
+//! [`server`](mod@server) starts and stops; `builtin` are the workers that come with it; [`listen`] is the port; [`watch`] is `/health` and
 //! `/metrics`; [`logging`] is what goes to standard error and to a collector of traces, `trace` the
 //! span of a request;
 //! [`error`] is everything that can go wrong.
@@ -14,6 +14,7 @@
 //! unless told otherwise in words), and anything that a face should do.
 
 mod backup;
+mod builtin;
 pub mod data;
 pub mod error;
 mod history;
@@ -24,6 +25,7 @@ pub mod settings;
 mod trace;
 pub mod watch;
 
+pub use builtin::sandbox;
 pub use error::{ConfigError, ServeError};
 pub use server::{ServerHandle, run, serve, start, start_on};
 pub use settings::{Config, ServeArgs};

@@ -43,6 +43,8 @@ pub struct ServerHandle {
     close: watch::Sender<bool>,
     /// A task per port.
     listening: JoinSet<()>,
+    /// There until it is stopped, if there are any.
+    builtin: Option<windlass_builtin::Handle>,
     /// There until it is stopped.
     partition: Option<Partition>,
     stopped: oneshot::Receiver<StopReason>,
@@ -147,6 +149,7 @@ pub async fn start_on(config: Config, fs: Arc<dyn FileSystem>) -> Result<ServerH
     if let Some(path) = &config.ready_file {
         write_ready_file(path, address)?;
     }
+    let builtin = crate::builtin::start(&config, address);
     let partition = Some(partition);
     Ok(ServerHandle {
         address,
@@ -155,6 +158,7 @@ pub async fn start_on(config: Config, fs: Arc<dyn FileSystem>) -> Result<ServerH
         recovery,
         close,
         listening,
+        builtin,
         partition,
         stopped,
         config,
@@ -191,6 +195,10 @@ impl ServerHandle {
 
     /// Stops it in good order: streams end, requests under way finish, the state is checkpointed.
     pub async fn stop(mut self) {
+        // While there is somebody to take their last results.
+        if let Some(builtin) = self.builtin.take() {
+            builtin.stop().await;
+        }
         self.gateway.shut_down();
         self.close.send_replace(true);
         while self.listening.join_next().await.is_some() {}

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use serde::Deserialize;
+use windlass_builtin::http::Network;
 use windlass_gateway::Limits;
 use windlass_gateway::record::bound::Bounds;
 use windlass_gateway::record::command::{ConfigureQueue, QueueName};
@@ -57,6 +58,9 @@ macro_rules! settings {
             pub queues: Vec<ConfigureQueue>,
             /// Where to write the address once the server answers.
             pub ready_file: Option<PathBuf>,
+            /// The program that is a sandbox when its first word is `sandbox`; without one, scripts
+            /// wait for another worker.
+            pub sandbox_program: Option<PathBuf>,
         }
 
         impl Default for Config {
@@ -65,6 +69,7 @@ macro_rules! settings {
                     $($name: default_of($default),)*
                     queues: Vec::new(),
                     ready_file: None,
+                    sandbox_program: None,
                 }
             }
         }
@@ -76,6 +81,7 @@ macro_rules! settings {
                     $($name: flags.$name.or(file.$name).unwrap_or(default.$name),)*
                     queues: file.queue.into_iter().map(QueueSeed::command).collect(),
                     ready_file: None,
+                    sandbox_program: None,
                 }
             }
         }
@@ -94,6 +100,16 @@ settings! {
     allow_unauthenticated: bool = "false", "WINDLASS_ALLOW_UNAUTHENTICATED",
         "Listen on an address that others can reach, although nobody is asked who they are"
         { num_args = 0..=1, default_missing_value = "true", require_equals = true };
+    builtin: Switch = "on", "WINDLASS_BUILTIN",
+        "Whether the server works on scripts and HTTP tasks of flows itself: on or off";
+    builtin_scripts_max: u32 = "2", "WINDLASS_BUILTIN_SCRIPTS_MAX",
+        "Scripts that are evaluated at once, each in a process of its own";
+    builtin_script_seconds: u64 = "4", "WINDLASS_BUILTIN_SCRIPT_SECONDS",
+        "How long a script may run";
+    builtin_http_max: u32 = "64", "WINDLASS_BUILTIN_HTTP_MAX",
+        "HTTP tasks at once";
+    builtin_http_deny: DeniedNetworks = "169.254.0.0/16,fe80::/10,fd00:ec2::254/128", "WINDLASS_BUILTIN_HTTP_DENY",
+        "Networks that HTTP tasks may not reach, with commas between them; each address is checked as it is connected to";
     log_format: LogFormat = "text", "WINDLASS_LOG_FORMAT",
         "How log lines on standard error look: text or json";
     log_level: String = "info,lsm_tree=warn,fjall=warn", "WINDLASS_LOG_LEVEL",
@@ -292,6 +308,22 @@ impl Config {
         }
     }
 
+    /// What the built-in workers may do, if there are any.
+    pub(crate) fn builtin_settings(&self) -> Option<windlass_builtin::Settings> {
+        let sandbox = |program: &PathBuf| vec![program.into(), "sandbox".into()];
+        match self.builtin {
+            Switch::Off => None,
+            Switch::On => Some(windlass_builtin::Settings {
+                sandbox_command: self.sandbox_program.as_ref().map(sandbox),
+                scripts_max: self.builtin_scripts_max,
+                script_limit: Duration::from_secs(self.builtin_script_seconds),
+                requests_max: self.builtin_http_max,
+                denied: self.builtin_http_deny.0.clone(),
+                ..windlass_builtin::Settings::default()
+            }),
+        }
+    }
+
     pub(crate) fn log(&self) -> FileLogOptions {
         FileLogOptions {
             segment_bytes: mib(self.log_segment_mib),
@@ -391,6 +423,28 @@ impl FromStr for Switch {
             "off" => Ok(Switch::Off),
             _ => Err("expected on or off"),
         }
+    }
+}
+
+/// Networks with commas between them; none is empty.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub struct DeniedNetworks(pub Vec<Network>);
+
+impl FromStr for DeniedNetworks {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<DeniedNetworks, &'static str> {
+        let networks = text.split(',').map(str::trim).filter(|network| !network.is_empty());
+        networks.map(str::parse).collect::<Result<_, _>>().map(DeniedNetworks)
+    }
+}
+
+impl TryFrom<String> for DeniedNetworks {
+    type Error = &'static str;
+
+    fn try_from(text: String) -> Result<DeniedNetworks, &'static str> {
+        text.parse()
     }
 }
 

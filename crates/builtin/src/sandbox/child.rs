@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use super::frame::{Answer, HEAD_BYTES, head, read_head};
 use super::{MESSAGE_BYTES_MAX, REQUEST_BYTES_MAX, RESULT_BYTES_MAX, javascript, jq};
 
-/// Addresses a child may use. Engines have bounds of their own below; jq has this one only.
+/// Addresses a child may use beyond those it has when it begins. Engines have bounds of their own below; jq has this one only.
 const ADDRESS_SPACE_BYTES_MAX: u64 = 1 << 30;
 
 /// When the pool did not kill a child that is over its limit, it ends by itself. Then the pool is
@@ -90,7 +90,7 @@ pub fn serve() -> ExitCode {
 /// Gives up what an evaluation has no use for.
 fn confine() -> rustix::io::Result<()> {
     let limits = [
-        (Resource::As, ADDRESS_SPACE_BYTES_MAX),
+        (Resource::As, address_space_bytes() + ADDRESS_SPACE_BYTES_MAX),
         (Resource::Core, 0),
         (Resource::Fsize, 0),
         (Resource::Nofile, OPEN_FILES_MAX),
@@ -98,6 +98,14 @@ fn confine() -> rustix::io::Result<()> {
     limits.into_iter().try_for_each(|(resource, limit)| {
         setrlimit(resource, Rlimit { current: Some(limit), maximum: Some(limit) })
     })
+}
+
+/// Addresses in use, as the system tells: an allocator may reserve many before it needs them.
+fn address_space_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let size = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
+    let kib = size.and_then(|size| size.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    kib.unwrap_or(0).saturating_mul(1024)
 }
 
 /// A thread that ends the process when an evaluation takes too long. It is told of each beginning

@@ -124,6 +124,8 @@ impl Pool {
         let mut child = Command::new(program)
             .args(words)
             .env_clear()
+            // What an allocator reserves in advance counts as used.
+            .env("MIMALLOC_ARENA_RESERVE", "64M")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

@@ -148,7 +148,10 @@ async fn what_cannot_be_asked_is_told() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     for (input, expected) in [
-        (json!({}), "Missing HTTP URI"),
+        (
+            json!({}),
+            "Missing HTTP URI.  See documentation for HttpTask for required input parameters",
+        ),
         (json!({"http_request": {"uri": "http://a/"}}), "No HTTP method specified"),
         (
             json!({"uri": "file:///etc/passwd", "method": "GET"}),

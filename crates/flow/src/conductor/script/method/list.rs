@@ -17,21 +17,9 @@ pub(in super::super) fn of_list<'a>(
     let length = items.len();
     match (name, arguments) {
         ("includes", [item]) => {
-            for other in &items {
-                if same_value(other, item)? {
-                    return Ok(Value::Bool(true));
-                }
-            }
-            Ok(Value::Bool(false))
+            Ok(Value::Bool(search(&items, |other| same_value(other, item))?.is_some()))
         }
-        ("indexOf", [item]) => {
-            for (at, other) in items.iter().enumerate() {
-                if same(other, item)? {
-                    return Ok(found(Some(at)));
-                }
-            }
-            Ok(found(None))
-        }
+        ("indexOf", [item]) => Ok(found(search(&items, |other| same(other, item))?)),
         ("join", [] | [Value::Undefined]) => machine.join(&items, ",").map(Value::String),
         ("join", [between]) => {
             let between = machine.string(between)?;
@@ -74,6 +62,19 @@ pub(in super::super) fn of_list<'a>(
         }
         _ => unsupported(),
     }
+}
+
+/// Where the first item is that this is true of.
+fn search<'a>(
+    items: &[Value<'a>],
+    is_it: impl Fn(&Value<'a>) -> Outcome<bool>,
+) -> Outcome<Option<usize>> {
+    for (at, item) in items.iter().enumerate() {
+        if is_it(item)? {
+            return Ok(Some(at));
+        }
+    }
+    Ok(None)
 }
 
 /// Methods that ask a function about each item.
