@@ -75,10 +75,9 @@ impl Fixture {
         let items = vec![Command::Flow(FlowCommand::Workflow(command))];
         let reply = Box::new(move |results| tx.send(results).unwrap());
         self.partition.handle().submit(Request::Commands(Commands { items, reply })).unwrap();
-        match rx.recv_timeout(SOON).unwrap().remove(0).unwrap() {
-            Answer::Flow(FlowAnswer::Workflow(answer)) => answer,
-            other => panic!("{other:?}"),
-        }
+        let answer = rx.recv_timeout(SOON).unwrap().remove(0).unwrap();
+        let Answer::Flow(FlowAnswer::Workflow(answer)) = answer else { panic!("{answer:?}") };
+        answer
     }
 
     fn control(&self, workflow: Key, verb: WorkflowVerb) {
@@ -207,10 +206,9 @@ fn started(fixture: &Fixture) -> Key {
     fixture.give(WorkflowCommand::DefineWorkflow { workflow, overwrite: false, dry_run: false });
     let request = bytes(&json!({ "name": "order", "input": { "n": 1 }, "correlationId": "c",
         "priority": 3, "createdBy": "me", "idempotencyKey": "i" }));
-    match fixture.give(WorkflowCommand::Start { request }) {
-        WorkflowAnswer::Started { workflow, .. } => workflow,
-        other => panic!("{other:?}"),
-    }
+    let answer = fixture.give(WorkflowCommand::Start { request });
+    let WorkflowAnswer::Started { workflow, .. } = answer else { panic!("{answer:?}") };
+    workflow
 }
 
 #[test]

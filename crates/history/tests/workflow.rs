@@ -480,6 +480,72 @@ fn searches_that_are_refused() {
     found(&feed, &asked(&vec!["priority = 1"; 200].join(" AND "), "x"));
 }
 
+/// Whatever is asked is answered or refused; the database never sees what it cannot take.
+#[test]
+fn random_searches_do_no_harm() {
+    const PARTS: [&str; 24] = [
+        " AND ",
+        "status",
+        "startTime",
+        "workflowId",
+        "parentWorkflowId",
+        "input",
+        "priority",
+        "=",
+        ">",
+        "<",
+        " IN ",
+        "(",
+        ")",
+        "'",
+        "\"",
+        ",",
+        " ",
+        "*",
+        "%",
+        "\\",
+        "ä🦀",
+        "\u{0}",
+        "5",
+        ":DESC|",
+    ];
+    const SEED: u64 = 0x5eed;
+    let (feed, _dir) = many();
+    let mut state = SEED;
+    let mut text = |parts: u64| {
+        let mut text = String::new();
+        for _ in 0..parts {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            text.push_str(PARTS[(state >> 33) as usize % PARTS.len()]);
+        }
+        text
+    };
+    let mut answered = 0;
+    for round in 0..3_000 {
+        let search = WorkflowSearch {
+            query: text(round % 9),
+            free_text: text(round % 3),
+            sort: text(round % 5),
+            start: (round % 4) as u32,
+            size: 3,
+            classifier: None,
+            top_level_only: round % 2 == 0,
+        };
+        for error in [
+            feed.history.search_workflows(&search).err(),
+            feed.history.search_workflows_by_tasks(&search).err(),
+            feed.history.search_tasks(&search).err(),
+        ] {
+            match error {
+                None => answered += 1,
+                Some(HistoryError::Query(_)) => {}
+                Some(error) => panic!("seed {SEED}, round {round}: {search:?}: {error:?}"),
+            }
+        }
+    }
+    assert!(answered > 1_000, "{answered} of 9,000 were answered");
+}
+
 // ── as clients see it ───────────────────────────────────────────────────────────────────────────
 
 #[test]
