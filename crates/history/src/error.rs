@@ -28,9 +28,9 @@ pub enum HistoryError {
         /// What it covers.
         covered: u64,
     },
-    /// The database was made by a later version of this program.
-    #[error("the history database has format {format}, which is newer than this program")]
-    Newer {
+    /// The database was made by another version of this program.
+    #[error("the history database has format {format}, which this program does not read")]
+    OtherFormat {
         /// Its format.
         format: i64,
     },

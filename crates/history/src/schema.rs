@@ -176,7 +176,7 @@ fn open(path: &Path) -> Result<Connection> {
         let begun = format!("BEGIN; {TABLES} PRAGMA user_version = {FORMAT}; COMMIT;");
         database.execute_batch(&begun)?;
     } else if format != FORMAT {
-        return Err(HistoryError::Newer { format });
+        return Err(HistoryError::OtherFormat { format });
     }
     // Reads the first pages of every table: what is not a database shows here.
     for table in [

@@ -183,7 +183,9 @@ fn refused(error: SearchError) -> Problem {
             HistoryError::Cursor | HistoryError::TooManyValues { .. } | HistoryError::Query(_),
         ) => Problem::invalid(error.to_string()),
         SearchError::History(
-            HistoryError::Database(_) | HistoryError::NotYet { .. } | HistoryError::Newer { .. },
+            HistoryError::Database(_)
+            | HistoryError::NotYet { .. }
+            | HistoryError::OtherFormat { .. },
         )
         | SearchError::Panicked => {
             tracing::warn!(error = &error as &dyn std::error::Error, "a search failed");

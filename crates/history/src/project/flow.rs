@@ -57,10 +57,7 @@ impl Projection {
             FlowEvent::MessageCorrelated { message, element, .. } => {
                 self.message_correlated(message.raw(), element.raw())
             }
-            FlowEvent::MessageExpired { key } => {
-                self.messages.remove(&key.raw());
-                Ok(())
-            }
+            FlowEvent::MessageExpired { key } => self.message_expired(key.raw()),
             FlowEvent::IncidentRaised { key, element, kind, message } => {
                 self.flow_incident_raised(key.raw(), element.raw(), *kind, message)
             }
@@ -93,6 +90,11 @@ impl Projection {
             | FlowEvent::CompensationTaken { .. }
             | FlowEvent::KeyUsed { .. } => Ok(()),
         }
+    }
+
+    fn message_expired(&mut self, key: u64) -> rusqlite::Result<()> {
+        self.messages.remove(&key);
+        Ok(())
     }
 
     fn loop_started(&mut self, element: u64) -> rusqlite::Result<()> {

@@ -178,7 +178,7 @@ impl Statement {
             Filter::HasElement(filter) => self.has::<E, ElementInstance>(filter),
             Filter::HasJob(filter) => self.has::<E, Job>(filter),
             Filter::HasIncident(filter) => self.has::<E, Incident>(filter),
-            Filter::HasTask(filter) => self.has::<E, Task>(filter),
+            Filter::HasTask(filter) => self.is_among::<E, Task>(filter),
         }
     }
 
@@ -214,6 +214,18 @@ impl Statement {
             I::INSTANCE,
             E::INSTANCE
         ));
+        self.filter::<I>(filter)?;
+        self.sql.push(')');
+        Ok(())
+    }
+
+    /// The same, where the inner search is worth doing first: it names few of many.
+    fn is_among<E: Entity, I: Entity>(&mut self, filter: &Filter<I::Field>) -> Result<()> {
+        if I::FROM == E::FROM {
+            return self.filter::<I>(filter);
+        }
+        let (from, instance) = (I::FROM, I::INSTANCE);
+        self.sql.push_str(&format!("{} IN (SELECT {instance} FROM {from} WHERE ", E::INSTANCE));
         self.filter::<I>(filter)?;
         self.sql.push(')');
         Ok(())

@@ -58,6 +58,8 @@ pub(super) enum Comparison {
     In(Vec<String>),
 }
 
+type Make = fn(String) -> Comparison;
+
 /// The conditions of a query.
 pub(super) fn parse(query: &str) -> Result<Vec<Condition<'_>>, QueryError> {
     let too_long =
@@ -123,7 +125,7 @@ fn comparison(text: &str) -> Option<Comparison> {
         let values: Vec<String> = values.split(',').map(value).collect();
         return Some(Comparison::In(values));
     }
-    let signs: [(&str, fn(String) -> Comparison); 5] = [
+    let signs: [(&str, Make); 5] = [
         (">=", Comparison::GreaterOrEqual),
         ("<=", Comparison::LessOrEqual),
         ("=", Comparison::Equal),

@@ -202,6 +202,7 @@ fn task(key: u64, row: &row::Task, of: &Of<'_>) -> Value {
     let definition = written.get("taskDefinition").cloned().unwrap_or_default();
     let number = |name: &str| definition.get(name).cloned().unwrap_or_else(|| 0.into());
     let start_ms = row.start_ms.unwrap_or(0);
+    let at_work = row.status != row.own_status;
     let some_id = |key: u64| if key == 0 { Value::Null } else { id(key) };
     object([
         ("taskType", (*row.task_type).into()),
@@ -227,7 +228,7 @@ fn task(key: u64, row: &row::Task, of: &Of<'_>) -> Value {
         ("workflowType", (*of.workflow.name).into()),
         ("taskId", id(key)),
         ("reasonForIncompletion", text(row.reason.as_deref())),
-        ("callbackAfterSeconds", row.callback_s.into()),
+        ("callbackAfterSeconds", if at_work { 0.into() } else { row.callback_s.into() }),
         ("workerId", text(row.worker.as_deref())),
         ("outputData", parsed(&row.output)),
         ("workflowTask", written),

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
+pub(crate) mod workflow;
+
 use std::path::Path;
 
 use windlass_history::{History, Options, Origin};
