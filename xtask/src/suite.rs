@@ -53,6 +53,11 @@ const STEPS: &[Step] = &[
         work: Command("tests/zeebe/run", &[]),
         needs: &["node", "npm", "python3"],
     },
+    Step {
+        name: "conductor",
+        work: Command("tests/conductor/run", &[]),
+        needs: &["node", "npm", "python3"],
+    },
 ];
 
 pub(crate) fn run(words: &[String]) -> Result<(), String> {

@@ -134,7 +134,8 @@ fn taken(answer: Answer) -> Answered<WorkflowAnswer> {
         | Answer::Created { .. }
         | Answer::Held { .. }
         | Answer::CancelPending
-        | Answer::Versions(_) => Err(other_answer()),
+        | Answer::Versions(_)
+        | Answer::Schedule(_) => Err(other_answer()),
     }
 }
 

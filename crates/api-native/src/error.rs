@@ -7,6 +7,7 @@ use windlass_gateway::request::Refused;
 use windlass_record::bound::Bound;
 use windlass_record::id::JobKey;
 use windlass_record::rejection::{Rejection, RejectionKind};
+use windlass_record::schedule::ScheduleRejection;
 
 /// A request that did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -85,6 +86,7 @@ impl From<Rejection> for ApiError {
             | Rejection::OutOfRange { .. }
             | Rejection::TooLarge { .. }
             | Rejection::Exhausted { .. }
+            | Rejection::Schedule(_)
             | Rejection::Flow(_) => None,
         };
         ApiError {
@@ -101,6 +103,11 @@ fn kind_of(rejection: &Rejection) -> ErrorKind {
         return ErrorKind::PayloadTooLarge;
     }
     if let Rejection::DocumentVersion { .. } = rejection {
+        return ErrorKind::VersionMismatch;
+    }
+    if let Rejection::Schedule(rejection) = rejection
+        && let ScheduleRejection::Version { .. } | ScheduleRejection::Exists { .. } = **rejection
+    {
         return ErrorKind::VersionMismatch;
     }
     match rejection.kind() {

@@ -1,9 +1,9 @@
 //! REST: JSON under `/windlass/v1`.
 //!
-//! `operation` is what an operation is; `jobs`, `work`, `queues` and `documents` each list theirs
-//! beside their handlers. The router and the OpenAPI document are both made of these lists.
+//! `operation` is what an operation is; `jobs`, `work`, `queues`, `documents` and `schedules` each list
+//! theirs beside their handlers. The router and the OpenAPI document are both made of these lists.
 //! `schema` declares types for serde and the document at once; `input` and `output` are these
-//! types with their mapping; `extract` reads requests; `problem` is every error.
+//! types with their mapping, and `schedule` those of schedules; `extract` reads requests; `problem` is every error.
 
 mod documents;
 mod extract;
@@ -13,6 +13,8 @@ mod operation;
 mod output;
 mod problem;
 mod queues;
+mod schedule;
+mod schedules;
 mod schema;
 mod work;
 
@@ -56,6 +58,7 @@ fn operations() -> Vec<Operation> {
     operations.extend(work::operations());
     operations.extend(queues::operations());
     operations.extend(documents::operations());
+    operations.extend(schedules::operations());
     operations.push(backup());
     operations
 }

@@ -34,5 +34,6 @@ pub(crate) fn incident_kind(kind: IncidentKind) -> &'static str {
         IncidentKind::NoRetries => "no-retries",
         IncidentKind::ErrorNotCaught => "error-not-caught",
         IncidentKind::Permanent => "permanent",
+        IncidentKind::TooLarge => "too-large",
     }
 }

@@ -105,7 +105,8 @@ pub(crate) async fn ask(
             | Answer::Created { .. }
             | Answer::Held { .. }
             | Answer::CancelPending
-            | Answer::Versions(_),
+            | Answer::Versions(_)
+            | Answer::Schedule(_),
         ) => Err(other_answer()),
         Err(error) => Err(refused(asked, error)),
     }
@@ -157,7 +158,8 @@ pub(crate) fn refused(asked: AskedOfFlows, error: GatewayError) -> Status {
         | Rejection::NameEmpty { .. }
         | Rejection::OutOfRange { .. }
         | Rejection::TooLarge { .. }
-        | Rejection::Exhausted { .. } => (rejection.kind(), rejection.to_string()),
+        | Rejection::Exhausted { .. }
+        | Rejection::Schedule(_) => (rejection.kind(), rejection.to_string()),
     };
     rejected_as(asked.intent(), kind, &reason)
 }

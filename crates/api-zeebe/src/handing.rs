@@ -3,7 +3,7 @@
 use prost::Message;
 use windlass_gateway::Gateway;
 use windlass_gateway::request::{HandedJob, Wanted};
-use windlass_record::command::{Command, FailJob};
+use windlass_record::command::{Command, FailJob, FailureKind};
 use windlass_record::flow::JobRole;
 
 use crate::document::{Fetch, headers};
@@ -143,7 +143,7 @@ fn refuse_too_large(gateway: Gateway, job: &HandedJob, bytes: usize) {
         backoff_ms: None,
         progressed: false,
         variables: std::sync::Arc::default(),
-        permanent: true,
+        kind: FailureKind::TooLarge,
     });
     tokio::spawn(async move {
         // Refused when it has ended meanwhile, and then there is nothing to do.

@@ -3,9 +3,9 @@
 use tonic::Status;
 use windlass_gateway::Gateway;
 use windlass_record::flow::{
-    ActivateInstruction, CancelInstance, CreateInstance, FlowAnswer, FlowCommand, MigrateInstance,
-    ModifyInstance, NO_KEY, ProcessReference, SetVariables, TerminateInstruction,
-    VariableInstruction,
+    ActivateInstruction, CancelInstance, CreateInstance, FlowAnswer, FlowCommand, Key,
+    MigrateInstance, ModifyInstance, MoveAncestor, MoveInstruction, NO_KEY, ProcessReference,
+    SetVariables, TerminateInstruction, VariableInstruction,
 };
 
 use crate::document::{self, Fetch};
@@ -129,46 +129,73 @@ pub(crate) async fn modify_process_instance(
     gateway: &Gateway,
     given: p::ModifyProcessInstanceRequest,
 ) -> Result<p::ModifyProcessInstanceResponse, Status> {
-    if !given.move_instructions.is_empty() {
-        let missing = "activate and terminate instructions say the same";
-        return Err(not_yet("ModifyProcessInstance with move instructions", missing));
-    }
     let activate: Result<Vec<_>, Status> =
         given.activate_instructions.into_iter().map(activation).collect();
     let terminate: Result<Vec<_>, Status> =
         given.terminate_instructions.into_iter().map(termination).collect();
+    let moves: Result<Vec<_>, Status> = given.move_instructions.into_iter().map(movement).collect();
     let command = ModifyInstance {
         key: key(given.process_instance_key),
         activate: activate?,
         terminate: terminate?,
+        moves: moves?,
     };
     ask(gateway, AskedOfFlows::Modify, FlowCommand::ModifyInstance(command)).await?;
     Ok(p::ModifyProcessInstanceResponse {})
 }
 
 fn activation(given: modify::ActivateInstruction) -> Result<ActivateInstruction, Status> {
-    let variables: Result<Vec<_>, Status> = given
-        .variable_instructions
-        .into_iter()
-        .map(|given| {
-            let variables = document::variables(&given.variables)?;
-            Ok(VariableInstruction { variables, scope_id: given.scope_id.into() })
-        })
-        .collect();
-    // Clients say "the one there is" with 0 or -1.
-    let ancestor = match given.ancestor_element_instance_key {
+    Ok(ActivateInstruction {
+        element_id: given.element_id.into(),
+        ancestor: ancestor(given.ancestor_element_instance_key),
+        variables: variables(given.variable_instructions)?,
+    })
+}
+
+fn variables(given: Vec<modify::VariableInstruction>) -> Result<Vec<VariableInstruction>, Status> {
+    let one = |given: modify::VariableInstruction| {
+        let variables = document::variables(&given.variables)?;
+        Ok(VariableInstruction { variables, scope_id: given.scope_id.into() })
+    };
+    given.into_iter().map(one).collect()
+}
+
+/// Clients say "the one there is" with 0 or -1.
+fn ancestor(given: i64) -> Key {
+    match given {
         named @ 1.. => key(named),
         _ => NO_KEY,
-    };
-    Ok(ActivateInstruction { element_id: given.element_id.into(), ancestor, variables: variables? })
+    }
 }
 
 fn termination(given: modify::TerminateInstruction) -> Result<TerminateInstruction, Status> {
-    if !given.element_id.is_empty() {
-        let missing = "name the element instance by its key";
-        return Err(not_yet("ModifyProcessInstance that terminates by element id", missing));
+    ended(given.element_id, given.element_instance_key)
+}
+
+/// An element by its id or an element instance by its key.
+fn ended(id: String, instance_key: i64) -> Result<TerminateInstruction, Status> {
+    match (id.is_empty(), instance_key) {
+        (false, 1..) => Err(Status::invalid_argument(
+            "Expected an element id or an element instance key to say what ends, but both were given",
+        )),
+        (false, _) => Ok(TerminateInstruction::Element(id.into())),
+        (true, instance_key) => Ok(TerminateInstruction::Instance(key(instance_key))),
     }
-    Ok(TerminateInstruction { key: key(given.element_instance_key) })
+}
+
+fn movement(given: modify::MoveInstruction) -> Result<MoveInstruction, Status> {
+    let inferred = given.infer_ancestor_scope_from_source_hierarchy;
+    let ancestor = match ancestor(given.ancestor_element_instance_key) {
+        NO_KEY if inferred => MoveAncestor::SourceHierarchy,
+        NO_KEY if given.use_source_parent_key_as_ancestor_scope_key => MoveAncestor::SourceParent,
+        named => MoveAncestor::Instance(named),
+    };
+    Ok(MoveInstruction {
+        source: ended(given.source_element_id, given.source_element_instance_key)?,
+        target_id: given.target_element_id.into(),
+        ancestor,
+        variables: variables(given.variable_instructions)?,
+    })
 }
 
 pub(crate) async fn migrate_process_instance(

@@ -6,7 +6,7 @@
 use tonic::Status;
 use windlass_gateway::Gateway;
 use windlass_record::command::{
-    Command, CompleteJob, FailJob, ResolveIncident, ThrowError, UpdateJob,
+    Command, CompleteJob, FailJob, FailureKind, ResolveIncident, ThrowError, UpdateJob,
 };
 use windlass_record::id::JobKey;
 
@@ -66,7 +66,7 @@ pub(crate) async fn fail(
         backoff_ms: Some(u64::try_from(given.retry_back_off).unwrap_or(0)),
         progressed: false,
         variables,
-        permanent: false,
+        kind: FailureKind::Usual,
     });
     result(gateway, Asked::FailJob, key, command).await?;
     Ok(p::FailJobResponse {})

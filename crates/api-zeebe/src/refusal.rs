@@ -116,6 +116,7 @@ pub(crate) async fn refused(
         | Rejection::OutOfRange { .. }
         | Rejection::TooLarge { .. }
         | Rejection::Exhausted { .. }
+        | Rejection::Schedule(_)
         | Rejection::Flow(_) => rejection.to_string(),
     };
     let not_found = matches!(rejection, Rejection::JobNotFound { .. });
@@ -190,6 +191,8 @@ async fn incident_state(gateway: &Gateway, key: JobKey) -> &'static str {
     let incident = view.and_then(|view| view.extra).and_then(|extra| extra.incident);
     match incident.map(|incident| incident.kind) {
         Some(IncidentKind::ErrorNotCaught) => "ERROR_THROWN",
-        Some(IncidentKind::NoRetries | IncidentKind::Permanent) | None => state_name(INCIDENT),
+        Some(IncidentKind::NoRetries | IncidentKind::Permanent | IncidentKind::TooLarge) | None => {
+            state_name(INCIDENT)
+        }
     }
 }

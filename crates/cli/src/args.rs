@@ -12,7 +12,7 @@ Exit codes:
   1  refused, or failed
   2  the command line is wrong
   3  the server cannot be reached
-  4  no such job, instance, incident or document
+  4  no such job, instance, incident, schedule or document
   5  damaged data was found
   6  the server stopped by itself: a write or sync failed, or a defect; start it again";
 
@@ -68,6 +68,9 @@ pub(crate) enum Command {
     /// Bound how many jobs of a key run, and how often
     #[command(subcommand)]
     Limit(crate::limit::LimitCommand),
+    /// Run jobs again and again, by the clock
+    #[command(subcommand)]
+    Schedule(crate::schedule::ScheduleCommand),
     /// Deploy processes, decisions and forms
     Deploy(crate::deploy::DeployArgs),
     /// Start, look at and steer process instances

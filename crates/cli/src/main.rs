@@ -1,7 +1,8 @@
 //! `windlass`: the command line. A table of contents; each command has a file of its own.
 //!
 //! [`args`] says which commands there are. [`failure`] is how a command says that it did not work,
-//! and with which exit code; [`rest`] is the way to the API for processes; [`output`] and [`show`] are what people and programs get to see,
+//! and with which exit code; [`rest`] is the way to the APIs for processes
+//! and schedules; [`output`] and [`show`] are what people and programs get to see,
 //! [`units`] durations and numbers in words.
 
 mod args;
@@ -11,6 +12,7 @@ mod deploy;
 mod document;
 mod failure;
 mod flow;
+mod huge_pages;
 mod incident;
 mod instance;
 mod job;
@@ -21,6 +23,7 @@ mod output;
 mod queue;
 mod rest;
 mod restore;
+mod schedule;
 mod serve;
 mod show;
 mod status;
@@ -68,6 +71,9 @@ fn main() -> ExitCode {
         }
         Command::Limit(command) => {
             on_runtime(globals, async |online| limit::run(online, command).await)
+        }
+        Command::Schedule(command) => {
+            on_runtime(globals, async |online| schedule::run(online, command).await)
         }
         Command::Incident(command) => {
             on_runtime(globals, async |online| incident::run(online, command).await)

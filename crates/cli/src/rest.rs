@@ -1,5 +1,7 @@
-//! The server's API for processes: Camunda's REST API, version 2, as far as commands here use it.
-//! Keys are texts there.
+//! The server's APIs that speak JSON: Camunda's for processes, version 2, and the native one, as far
+//! as commands here use them. Keys are texts there.
+
+use std::fmt::Write as _;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
@@ -26,6 +28,7 @@ const BOUNDARY: &str = "windlass-deployment";
 pub(crate) struct Rest {
     client: Client<HttpConnector, Full<Bytes>>,
     address: String,
+    prefix: &'static str,
 }
 
 /// A file of a deployment.
@@ -35,9 +38,19 @@ pub(crate) struct Resource {
 }
 
 impl Rest {
+    /// To the one for processes.
     pub(crate) fn new(online: &Online) -> Self {
+        Self::below(online, "v2")
+    }
+
+    /// To the native one.
+    pub(crate) fn native(online: &Online) -> Self {
+        Self::below(online, "windlass/v1")
+    }
+
+    fn below(online: &Online, prefix: &'static str) -> Self {
         let client = Client::builder(TokioExecutor::new()).build_http();
-        Self { client, address: online.address.trim_end_matches('/').to_owned() }
+        Self { client, address: online.address.trim_end_matches('/').to_owned(), prefix }
     }
 
     pub(crate) async fn get(&self, path: &str) -> Result<Value, Failure> {
@@ -45,8 +58,22 @@ impl Rest {
     }
 
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value, Failure> {
-        let body = Body { kind: "application/json".to_owned(), bytes: body.to_string().into() };
-        self.send("POST", path, Some(body)).await
+        self.send("POST", path, Some(Body::json(body))).await
+    }
+
+    /// With the version that the thing must have; 0 is "must not exist".
+    pub(crate) async fn put(
+        &self,
+        path: &str,
+        body: &Value,
+        expect: Option<u64>,
+    ) -> Result<Value, Failure> {
+        self.send_if("PUT", path, Some(Body::json(body)), expect).await
+    }
+
+    /// The same.
+    pub(crate) async fn delete(&self, path: &str, expect: Option<u64>) -> Result<Value, Failure> {
+        self.send_if("DELETE", path, None, expect).await
     }
 
     pub(crate) async fn deploy(
@@ -89,8 +116,23 @@ impl Rest {
     }
 
     async fn send(&self, method: &str, path: &str, body: Option<Body>) -> Result<Value, Failure> {
-        let uri = format!("{}/v2/{path}", self.address);
+        self.send_if(method, path, body, None).await
+    }
+
+    async fn send_if(
+        &self,
+        method: &str,
+        path: &str,
+        body: Option<Body>,
+        expect: Option<u64>,
+    ) -> Result<Value, Failure> {
+        let uri = format!("{}/{}/{path}", self.address, self.prefix);
         let mut request = http::Request::builder().method(method).uri(&uri);
+        request = match expect {
+            None => request,
+            Some(0) => request.header("if-none-match", "*"),
+            Some(version) => request.header("if-match", format!("\"{version}\"")),
+        };
         if let Some(body) = &body {
             request = request.header("content-type", &body.kind);
         }
@@ -118,6 +160,29 @@ impl Rest {
 struct Body {
     kind: String,
     bytes: Bytes,
+}
+
+impl Body {
+    fn json(value: &Value) -> Self {
+        Self { kind: "application/json".to_owned(), bytes: value.to_string().into() }
+    }
+}
+
+/// A text as a part of a path or a query.
+pub(crate) fn encoded(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                out.push(char::from(byte));
+            }
+            _ => {
+                // Writing to a string does not fail.
+                let _ = write!(out, "%{byte:02X}");
+            }
+        }
+    }
+    out
 }
 
 /// A refusal in the server's words: a problem as RFC 9457 has it.
@@ -201,6 +266,12 @@ mod tests {
         let text = String::from_utf8_lossy(&body.bytes).into_owned();
         assert!(text.contains("filename=\"a_b.bpmn\""), "{text}");
         assert!(text.ends_with(&format!("--{BOUNDARY}---\r\n")), "{text}");
+    }
+
+    #[test]
+    fn parts_of_a_path_are_encoded() {
+        assert_eq!(encoded("a/b ü*?"), "a%2Fb%20%C3%BC%2A%3F");
+        assert_eq!(encoded("Az09-._~"), "Az09-._~");
     }
 
     #[test]

@@ -5,14 +5,19 @@ use std::net::SocketAddr;
 use windlass_server::{ServeArgs, ServeError};
 
 use crate::failure::Failure;
+use crate::huge_pages;
 
 pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     let config = args.config().map_err(|error| Failure::caused(&error))?;
     let main = config.listen;
+    let held_back = huge_pages::hold_back();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::io("start the runtime", error))?;
+    if held_back {
+        runtime.spawn(huge_pages::allow_at_work());
+    }
     let ended = runtime.block_on(windlass_server::serve(config));
     ended.map_err(|error: ServeError| {
         let failure = failure_of(&error);

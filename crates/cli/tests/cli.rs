@@ -238,6 +238,40 @@ fn documents_have_versions() {
 }
 
 #[test]
+fn schedules_make_jobs_by_the_clock() {
+    let server = Server::start();
+    let put = ["schedule", "put", "a/b", "--at", "* * * * * *", "--at", "daily", "--zone"];
+    let more = ["Europe/Berlin", "--queue", "mail", "--payload", "7", "--priority", "-1"];
+    let all: Vec<&str> = put.iter().chain(&more).copied().collect();
+    assert_eq!(server.json(&all)["version"], 1);
+    let replaced: Vec<&str> = all.iter().chain(&["--expect", "1"]).copied().collect();
+    assert_eq!(server.json(&replaced)["version"], 2);
+    assert_eq!(server.ask(&replaced).status.code(), Some(1), "it has version 2");
+
+    let started = Instant::now();
+    while server.json(&["queue", "list"])["queues"][0]["ready"] != 1 {
+        assert!(started.elapsed() < PATIENCE, "a second passes");
+    }
+    let shown = server.json(&["schedule", "get", "a/b"]);
+    assert_eq!((&shown["started"], &shown["overlap"]), (&json!(1), &json!("skip")));
+    assert_eq!(shown["times"][1], json!({ "expression": "daily", "zone": "Europe/Berlin" }));
+    assert_eq!((&shown["job"]["payload"], &shown["job"]["priority"]), (&json!(7), &json!(-1)));
+    assert_eq!(server.json(&["schedule", "run", "a/b"])["outcome"], "skipped");
+    server.json(&["schedule", "pause", "a/b", "--reason", "enough"]);
+    let listed = server.json(&["schedule", "list", "a/"]);
+    assert_eq!(listed["schedules"][0]["pause_reason"], "enough");
+    let told = server.ask(&["schedule", "get", "a/b"]);
+    assert!(String::from_utf8_lossy(&told.stdout).contains("yes: enough"), "{told:?}");
+    server.json(&["schedule", "resume", "a/b"]);
+    server.json(&["schedule", "delete", "a/b"]);
+    assert_eq!(server.ask(&["schedule", "get", "a/b"]).status.code(), Some(4));
+
+    let next = server.json(&["schedule", "next", "*-*-* 02:30", "--zone", "UTC", "--count", "2"]);
+    assert_eq!(next["times_ms"].as_array().unwrap().len(), 2);
+    assert_eq!(server.ask(&["schedule", "next", "sometimes"]).status.code(), Some(1));
+}
+
+#[test]
 fn a_command_is_a_worker() {
     let server = Server::start();
     let script = "read -r n || true; echo \"$n for $WINDLASS_JOB_GROUP\" >&2

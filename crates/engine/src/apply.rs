@@ -2,9 +2,11 @@
 //! the event. Replay is decode and this.
 //!
 //! Start at [`State::apply`]; one function per event that needs more than a line. Those about queues
-//! and limit keys stand in `settings`, those about documents in `document`.
+//! and limit keys stand in `settings`, those about documents in `document`,
+//! those about schedules in `schedule`.
 
 mod document;
+mod schedule;
 mod settings;
 
 use windlass_record::event::{
@@ -141,6 +143,7 @@ impl State {
             }
             Event::JobEnded { key, outcome, result, message } => {
                 self.job_ended(self.live(*key), *outcome, *result, message, now_ms);
+                self.run_ended(*key);
             }
             Event::DocumentPut { tenant, kind, id, version, bytes } => {
                 self.document_put(document_name(tenant, kind, id), *version, *bytes);
@@ -153,7 +156,9 @@ impl State {
                     self.last_counter = self.last_counter.max(key.counter());
                 }
                 self.flow.apply(now_ms, event);
+                self.flow_run_ended(event);
             }
+            Event::Schedule(event) => self.schedule_event(now_ms, event),
         }
     }
 

@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_record::event::DeadlineKind;
 use windlass_record::id::{JobKey, QueueId};
+use windlass_record::schedule::SCHEDULE_RUNS_MAX;
 
 use crate::lifecycle::JobState;
 use crate::state::fair::{BayPlace, Counts, Queue, ReadyLanes, Side};
 use crate::state::job::{Flags, NONE, Slot};
+use crate::state::schedule::Schedules;
 use crate::state::{Gate, State, deadline_of};
 
 /// An invariant that does not hold: a bug.
@@ -34,7 +36,7 @@ impl std::error::Error for Violation {}
 type Search = fn(&State) -> Option<u64>;
 
 /// The invariants. Their numbers are their places, from 1, and are never reused.
-pub const INVARIANTS: [(&str, Search); 22] = [
+pub const INVARIANTS: [(&str, Search); 24] = [
     ("the counts of a queue are those of its jobs", counts),
     ("a lane holds exactly its ready jobs, in order", lanes),
     ("bays, groups and queues count their ready jobs", ready_counts),
@@ -60,6 +62,8 @@ pub const INVARIANTS: [(&str, Search); 22] = [
     ),
     ("a job of a flow lives as long as its element waits for it", flow_jobs),
     ("what windlass_flow::invariant lists holds", flows),
+    ("a schedule is found by its name, its run and its time, and by no other", schedule_indexes),
+    ("a schedule's run lives, and one that is paused or deleted is not due", schedules),
 ];
 
 /// Checks all invariants; returns the first that does not hold.
@@ -438,6 +442,37 @@ fn counters(state: &State) -> Option<u64> {
     }
     let late_bay = state.bays.iter().find(|(_, bay)| bay.stamp > state.last_stamp);
     late_bay.map(|(number, _)| u64::from(number))
+}
+
+fn schedule_indexes(state: &State) -> Option<u64> {
+    let all = state.schedules.by_key.values();
+    let due: BTreeSet<_> =
+        all.clone().filter_map(|one| one.next_due_ms.map(|at_ms| (at_ms, one.key))).collect();
+    let ready: BTreeSet<_> =
+        all.clone().filter(|one| Schedules::is_ready(one)).map(|one| one.key).collect();
+    if due != state.schedules.due || ready != state.schedules.ready {
+        return Some(wide(due.len()));
+    }
+    let lost = all.clone().find(|one| {
+        let named = state.schedules.named(&one.name).map(|found| found.key) == Some(one.key);
+        let run = one.live.and_then(|run| state.schedules.by_run.get(&run));
+        !named || run.copied() != one.live.map(|_| one.key)
+    });
+    if let Some(one) = lost {
+        return Some(one.key.raw());
+    }
+    let counts = (state.schedules.len(), all.filter(|one| one.live.is_some()).count());
+    (state.schedules.counts() != counts).then_some(wide(counts.0))
+}
+
+fn schedules(state: &State) -> Option<u64> {
+    let wrong = state.schedules.by_key.values().find(|one| {
+        let dead = one.live.is_some_and(|run| !state.run_lives(run));
+        let late = one.key.counter() > state.last_counter;
+        let idle = one.paused.is_some() && one.next_due_ms.is_some();
+        dead || late || idle || one.runs.len() > SCHEDULE_RUNS_MAX
+    });
+    wrong.map(|one| one.key.raw())
 }
 
 fn wide(number: usize) -> u64 {

@@ -30,12 +30,14 @@ use windlass_record::event::Event;
 use windlass_record::flow::FlowAnswer;
 use windlass_record::id::{JobKey, PartitionId, Payload, QueueId};
 use windlass_record::rejection::Rejection;
+use windlass_record::schedule::ScheduleAnswer;
 
 pub use state::image::{ImageSink, LoadError};
 pub use state::job::{Job, Slot};
 pub use state::{Effects, Ended, State};
 pub use windlass_flow::conductor::{query as workflows, render};
 pub use windlass_flow::kernel::join;
+pub use windlass_flow::schedule;
 pub use windlass_flow::state::{InstanceEnded, JobFacts};
 
 /// What the shell does with events and payloads while a command is decided.
@@ -84,6 +86,8 @@ pub enum Answer {
     Versions(Vec<u64>),
     /// Of a command on flows.
     Flow(FlowAnswer),
+    /// Of a command on schedules.
+    Schedule(ScheduleAnswer),
 }
 
 /// One job that was handed out.
@@ -189,7 +193,8 @@ impl Engine {
     pub fn next_due_ms(&self) -> Option<u64> {
         let rate_ms = self.state.rate_wakes.first().map(|(at_ms, _)| *at_ms);
         let flow_ms = self.state.flow.next_due_ms();
-        [self.state.wheel.next_ms(), rate_ms, flow_ms].into_iter().flatten().min()
+        let schedule_ms = self.state.schedules.next_due_ms();
+        [self.state.wheel.next_ms(), rate_ms, flow_ms, schedule_ms].into_iter().flatten().min()
     }
 
     /// What the shell must do about what was applied since the last call.

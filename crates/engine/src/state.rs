@@ -1,7 +1,8 @@
 //! Everything a partition remembers. Written by [`apply`](crate::apply) alone.
 //!
 //! Reading order: [`job`] is what it is about; [`fair`] says whose turn it is, [`lane`] in which
-//! order, [`limit`] how many; `due` and `wheel` when; [`document`] and [`memory`] stand beside the jobs;
+//! order, [`limit`] how many; `due` and `wheel` when; [`document`], [`memory`] and [`schedule`] stand
+//! beside the jobs;
 //! [`image`] is how all of it gets into a checkpoint and back.
 
 pub mod document;
@@ -16,6 +17,7 @@ mod limit;
 pub mod memory;
 mod paged;
 mod pair;
+pub mod schedule;
 mod wheel;
 
 use std::collections::BTreeSet;
@@ -38,6 +40,7 @@ use self::keys::KeyIndex;
 use self::limit::Limit;
 use self::memory::{Requests, UniqueKeys};
 use self::paged::Paged;
+use self::schedule::{Schedule, Schedules};
 use self::wheel::Wheel;
 use crate::lifecycle::JobState;
 
@@ -82,6 +85,7 @@ pub struct State {
     pub(crate) requests: Requests,
     pub(crate) documents: Documents,
     pub(crate) flow: FlowState,
+    pub(crate) schedules: Schedules,
     pub(crate) dirt: Dirt,
     pub(crate) effects: Effects,
     request_id_ms: u64,
@@ -159,6 +163,7 @@ impl State {
             requests: Requests::default(),
             documents: Documents::default(),
             flow: FlowState::default(),
+            schedules: Schedules::default(),
             dirt: Dirt::default(),
             effects: Effects::default(),
             request_id_ms: bounds.request_id_ms,
@@ -222,6 +227,24 @@ impl State {
     /// What is remembered about flows.
     pub fn flow(&self) -> &FlowState {
         &self.flow
+    }
+
+    /// All schedules.
+    pub fn schedules(&self) -> &Schedules {
+        &self.schedules
+    }
+
+    /// A schedule.
+    pub fn schedule(&self, key: JobKey) -> Option<&Schedule> {
+        self.schedules.by_key.get(&key)
+    }
+
+    /// Whether a run of a schedule, a job or a workflow, is not over.
+    pub(crate) fn run_lives(&self, run: JobKey) -> bool {
+        let workflow = self.flow.workflows().workflow(run);
+        self.find(run).is_some()
+            || self.flow.element(run).is_some()
+            || workflow.is_some_and(|workflow| !workflow.status.is_at_rest())
     }
 
     /// The document with this name.

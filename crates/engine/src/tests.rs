@@ -23,3 +23,5 @@ mod store;
 mod tokens;
 mod traces;
 mod whys;
+mod workflow_replay;
+mod workflows;

@@ -14,6 +14,7 @@ mod release;
 mod report;
 mod resolve;
 mod return_job;
+mod schedule;
 mod throw;
 pub(crate) mod timer;
 mod update;
@@ -49,6 +50,7 @@ pub(crate) fn decide<S: Sink>(
         Command::PauseQueue(command) => configure::decide_pause(step, command),
         Command::ConfigureLimit(command) => configure::decide_limit(step, command),
         Command::PutDocuments(command) => document::decide(step, command),
+        Command::Schedule(command) => schedule::decide(step, command),
         Command::Flow(command) => flow::decide(step, command),
     }
 }

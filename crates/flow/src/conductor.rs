@@ -13,6 +13,7 @@ mod apply;
 pub mod definition;
 mod handler;
 mod image;
+pub(crate) mod invariant;
 pub mod job;
 mod lenient;
 pub mod path;

@@ -20,6 +20,7 @@ use crate::state::{FlowState, Todo};
 /// Checks all of them; says which one does not hold and where.
 pub fn check(state: &FlowState) -> Result<(), String> {
     let todo: BTreeSet<Todo> = state.todo.iter().copied().collect();
+    crate::conductor::invariant::check(&state.workflows, &todo)?;
     for (key, element) in &state.elements {
         check_place(state, *key, element)?;
         check_progress(state, *key, element, &todo)?;

@@ -1,10 +1,14 @@
-//! When timers fire: ISO 8601 durations, dates and cycles, and cron.
+//! When timers and schedules fire: ISO 8601 durations, dates and cycles, cron, calendar events, and
+//! [`Timetable`], which is several of them.
 //!
 //! Times are milliseconds since 1970 in UTC. Months and days are added by the calendar of a zone
 //! (UTC unless a date names one), hours and less by the clock. `None` instead of a time is a time
 //! outside of the calendar, which ends with the year 9999.
 
+mod calendar;
+mod clock;
 mod cron;
+mod timetable;
 
 use std::fmt;
 
@@ -12,7 +16,9 @@ use jiff::Timestamp;
 use jiff::fmt::temporal::Pieces;
 use jiff::tz::{TimeZone, TimeZoneDatabase};
 
+pub use calendar::Calendar;
 pub use cron::Cron;
+pub use timetable::{Passed, Timetable};
 
 /// Why a text is not a schedule, as a lowercase fragment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -151,27 +157,51 @@ impl Span {
 
     /// This length as often as it fits for sure before `now_ms`; the rest is found step by step.
     fn first_at_or_after(&self, start_ms: u64, now_ms: u64, zone: &TimeZone) -> Option<u64> {
+        if start_ms >= now_ms {
+            return Some(start_ms);
+        }
+        let Some(count) = self.times_between(start_ms, now_ms) else {
+            return Some(now_ms);
+        };
+        let mut due = self.multiple(count)?.after_in(start_ms, zone)?;
+        while due < now_ms {
+            due = self.after_in(due, zone)?;
+        }
+        Some(due)
+    }
+
+    /// The first whole multiple behind the start that lies after `after_ms`. Each is counted from
+    /// the start, so that a month that begins on the 31st comes back to it.
+    fn first_multiple(&self, start_ms: u64, after_ms: u64, zone: &TimeZone) -> Option<u64> {
+        let mut count = self.times_between(start_ms, after_ms)?;
+        loop {
+            let due = self.multiple(count)?.after_in(start_ms, zone)?;
+            if due > after_ms {
+                return Some(due);
+            }
+            count += 1;
+        }
+    }
+
+    /// How often this length fits for sure; `None` if it is none at all.
+    fn times_between(&self, start_ms: u64, end_ms: u64) -> Option<u64> {
         const DAY_MS: u64 = 86_400_000;
         let longest = u64::from(self.months)
             .checked_mul(31)?
             .checked_add(u64::from(self.days))?
             .checked_mul(DAY_MS)?
             .checked_add(self.milliseconds)?;
-        if longest == 0 || start_ms >= now_ms {
-            return Some(start_ms.max(now_ms));
-        }
-        // An hour less, for clocks that are set forward on the way.
-        let count = (now_ms - start_ms).saturating_sub(3_600_000) / longest;
-        let leap = Span {
+        // By the calendar it is an hour less, for clocks that are set back on the way.
+        let slack_ms = if self.months > 0 || self.days > 0 { 3_600_000 } else { 0 };
+        end_ms.saturating_sub(start_ms).saturating_sub(slack_ms).checked_div(longest)
+    }
+
+    fn multiple(&self, count: u64) -> Option<Span> {
+        Some(Span {
             months: u32::try_from(u64::from(self.months).checked_mul(count)?).ok()?,
             days: u32::try_from(u64::from(self.days).checked_mul(count)?).ok()?,
             milliseconds: self.milliseconds.checked_mul(count)?,
-        };
-        let mut due = leap.after_in(start_ms, zone)?;
-        while due < now_ms {
-            due = self.after_in(due, zone)?;
-        }
-        Some(due)
+        })
     }
 }
 
@@ -196,6 +226,40 @@ impl Cycle {
             Kind::Every { span, zone, .. } => span.after_in(previous_due_ms, zone),
             Kind::Cron(cron) => cron.next_after(previous_due_ms.max(now_ms)),
         }
+    }
+
+    /// The first time after this one, counted from its own start or else from `anchor_ms`, however
+    /// often it has fired.
+    pub fn next_after(&self, ms: u64, anchor_ms: u64) -> Option<u64> {
+        match &self.0 {
+            Kind::Every { start_ms, span, zone, .. } => {
+                span.first_multiple(start_ms.unwrap_or(anchor_ms), ms, zone)
+            }
+            Kind::Cron(cron) => cron.next_after(ms),
+        }
+    }
+
+    /// Whether it fires more than once in a second.
+    pub fn is_below_a_second(&self) -> bool {
+        match &self.0 {
+            Kind::Every { span, .. } => {
+                span.months == 0 && span.days == 0 && span.milliseconds < 1_000
+            }
+            Kind::Cron(_) => false,
+        }
+    }
+
+    /// The same by the calendar of a zone, unless its start names another.
+    pub fn in_zone(self, to: TimeZone) -> Cycle {
+        Cycle(match self.0 {
+            Kind::Every { repetitions, start_ms, span, zone } if zone == TimeZone::UTC => {
+                Kind::Every { repetitions, start_ms, span, zone: to }
+            }
+            Kind::Every { repetitions, start_ms, span, zone } => {
+                Kind::Every { repetitions, start_ms, span, zone }
+            }
+            Kind::Cron(cron) => Kind::Cron(Box::new(cron.in_zone(to))),
+        })
     }
 
     /// How often it fires; `None` is without end.

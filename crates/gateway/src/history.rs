@@ -6,8 +6,8 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
-use windlass_history::search::ProcessInstance;
-use windlass_history::{Entity, Found, Gap, History, HistoryError, Search, Status};
+use windlass_history::search::{ProcessInstance, Task, Workflow};
+use windlass_history::{Entity, Found, Gap, History, HistoryError, Search, Status, WorkflowSearch};
 
 use crate::error::GatewayError;
 use crate::gateway::Gateway;
@@ -70,6 +70,44 @@ impl Searches {
     /// Reads one, by its key.
     pub async fn get<E: Entity>(&self, key: u64) -> Result<Option<E>, SearchError> {
         self.run(move |history| history.get(key)).await
+    }
+
+    /// Finds workflows in Conductor's words: how many there are, and a page.
+    pub async fn search_workflows(
+        &self,
+        search: WorkflowSearch,
+    ) -> Result<(u64, Vec<Workflow>), SearchError> {
+        self.run(move |history| history.search_workflows(&search)).await
+    }
+
+    /// Finds workflows that have tasks which pass: how many there are, and a page.
+    pub async fn search_workflows_by_tasks(
+        &self,
+        search: WorkflowSearch,
+    ) -> Result<(u64, Vec<Workflow>), SearchError> {
+        self.run(move |history| history.search_workflows_by_tasks(&search)).await
+    }
+
+    /// Finds tasks in Conductor's words: how many there are, and a page.
+    pub async fn search_tasks(
+        &self,
+        search: WorkflowSearch,
+    ) -> Result<(u64, Vec<Task>), SearchError> {
+        self.run(move |history| history.search_tasks(&search)).await
+    }
+
+    /// A workflow that the core has let go of, as Conductor's clients see it: JSON text.
+    pub async fn workflow_json(
+        &self,
+        key: u64,
+        with_tasks: bool,
+    ) -> Result<Option<String>, SearchError> {
+        self.run(move |history| history.workflow_json(key, with_tasks)).await
+    }
+
+    /// A task of such a workflow: JSON text.
+    pub async fn task_json(&self, key: u64) -> Result<Option<String>, SearchError> {
+        self.run(move |history| history.task_json(key)).await
     }
 
     /// All of a variable's value, by its key.

@@ -11,6 +11,7 @@ use prometheus_client::registry::Registry;
 use windlass_partition::request::{Answer, Refused};
 use windlass_record::command::Command;
 use windlass_record::flow::FlowCommand;
+use windlass_record::schedule::ScheduleCommand;
 use windlass_record::workflow::WorkflowCommand;
 
 use crate::error::GatewayError;
@@ -41,7 +42,7 @@ struct VerbLabels {
     verb: &'static str,
 }
 
-const VERBS: usize = 33;
+const VERBS: usize = 38;
 
 /// Names of verbs, by their number.
 const VERB_NAMES: [&str; VERBS] = [
@@ -73,11 +74,16 @@ const VERB_NAMES: [&str; VERBS] = [
     "broadcast-signal",
     "evaluate-decision",
     "update-user-task",
-    "define_workflow",
-    "start_workflow",
-    "update_task",
-    "control_workflow",
-    "publish_event",
+    "put-schedule",
+    "delete-schedule",
+    "pause-schedule",
+    "resume-schedule",
+    "run-schedule",
+    "define-workflow",
+    "start-workflow",
+    "update-task",
+    "control-workflow",
+    "publish-event",
 ];
 
 /// The number of a command's verb.
@@ -105,6 +111,13 @@ impl Verb {
             Command::ConfigureLimit(_) => 15,
             Command::PutDocuments(_) => 16,
             Command::Flow(command) => flow_verb(command),
+            Command::Schedule(command) => match command {
+                ScheduleCommand::Put(_) => 28,
+                ScheduleCommand::Delete(_) => 29,
+                ScheduleCommand::Pause(_) => 30,
+                ScheduleCommand::Resume(_) => 31,
+                ScheduleCommand::RunNow(_) => 32,
+            },
         })
     }
 
@@ -141,14 +154,14 @@ fn workflow_verb(command: &WorkflowCommand) -> u8 {
         | WorkflowCommand::DefineWorkflow { .. }
         | WorkflowCommand::ForgetWorkflow { .. }
         | WorkflowCommand::DefineHandler { .. }
-        | WorkflowCommand::ForgetHandler { .. } => 28,
-        WorkflowCommand::Start { .. } => 29,
+        | WorkflowCommand::ForgetHandler { .. } => 33,
+        WorkflowCommand::Start { .. } => 34,
         WorkflowCommand::UpdateTask(_)
         | WorkflowCommand::LogTask { .. }
         | WorkflowCommand::RequeueTasks { .. }
-        | WorkflowCommand::Signal(_) => 30,
-        WorkflowCommand::Control { .. } => 31,
-        WorkflowCommand::Publish { .. } => 32,
+        | WorkflowCommand::Signal(_) => 35,
+        WorkflowCommand::Control { .. } => 36,
+        WorkflowCommand::Publish { .. } => 37,
     }
 }
 

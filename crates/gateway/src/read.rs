@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use windlass_partition::request::{
-    JobFilter, JobView, Query, QueryAnswer, QueueView, Request, StatusView, WhyView,
+    JobFilter, JobView, Query, QueryAnswer, QueueView, Request, Schedule, ScheduleFilter,
+    SchedulePage, StatusView, Timetable, WhyView,
 };
 use windlass_record::id::JobKey;
+use windlass_record::rejection::Rejection;
+use windlass_record::schedule::{ScheduleName, ScheduleRejection, ScheduleTimes};
 use windlass_record::workflow::WorkflowQuery;
 
 use crate::error::GatewayError;
@@ -44,6 +47,9 @@ pub struct DocumentFilter {
     /// At most this many.
     pub limit: usize,
 }
+
+/// Times of one preview.
+pub const NEXT_TIMES_MAX: usize = 100;
 
 const MISMATCH: &str = "the partition answers a question with its own kind of answer";
 
@@ -122,6 +128,52 @@ impl Gateway {
             unreachable!("{MISMATCH}")
         };
         Ok(DocumentPage { documents, more })
+    }
+
+    /// One schedule.
+    pub async fn schedule(
+        &self,
+        name: ScheduleName,
+    ) -> Result<Option<Box<Schedule>>, GatewayError> {
+        let QueryAnswer::Schedule(schedule) = self.query(Query::Schedule(name)).await? else {
+            unreachable!("{MISMATCH}")
+        };
+        Ok(schedule)
+    }
+
+    /// A page of schedules, by the beginning of their names.
+    pub async fn schedules(&self, filter: ScheduleFilter) -> Result<SchedulePage, GatewayError> {
+        let QueryAnswer::Schedules(page) = self.query(Query::Schedules(filter)).await? else {
+            unreachable!("{MISMATCH}")
+        };
+        Ok(page)
+    }
+
+    /// The next times of a schedule that need not exist, after `after_ms` or after now; at most
+    /// [`NEXT_TIMES_MAX`]. Reckoned here, not in the partition's loop.
+    pub async fn next_times(
+        &self,
+        times: &ScheduleTimes,
+        after_ms: Option<u64>,
+        count: usize,
+    ) -> Result<Vec<u64>, GatewayError> {
+        let after_ms = match after_ms {
+            Some(after_ms) => after_ms,
+            None => self.now_ms().await?,
+        };
+        let table = Timetable::parse(times, after_ms).map_err(|error| {
+            let problem = error.message.into();
+            Rejection::from(ScheduleRejection::InvalidTimes { problem })
+        })?;
+        Ok(table.next(after_ms, count.min(NEXT_TIMES_MAX)))
+    }
+
+    /// The time of the partition.
+    pub async fn now_ms(&self) -> Result<u64, GatewayError> {
+        let QueryAnswer::Time(now_ms) = self.query(Query::Time).await? else {
+            unreachable!("{MISMATCH}")
+        };
+        Ok(now_ms)
     }
 
     /// The partition itself.

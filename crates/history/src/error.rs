@@ -1,5 +1,7 @@
 //! What can go wrong behind the read model.
 
+use crate::workflow::QueryError;
+
 /// The database, or what was asked of it.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
@@ -15,6 +17,9 @@ pub enum HistoryError {
         /// How many it may.
         max: usize,
     },
+    /// A search in Conductor's words was refused.
+    #[error(transparent)]
+    Query(#[from] QueryError),
     /// The history did not get so far in time.
     #[error("the history covers lsn {covered} and not yet {wanted}")]
     NotYet {

@@ -12,7 +12,8 @@ use crate::options::Options;
 use crate::project::{Problem, Projection};
 use crate::retention;
 use crate::schema::{self, Found as Opened, stored};
-use crate::search::{self, Entity, Found, Search};
+use crate::search::{self, Entity, Found, Search, Task, Workflow};
+use crate::workflow::{self, WorkflowSearch};
 
 /// A flush that fails is tried again so often; then its records are a gap. A full disk, a lock and
 /// the like are no such failures: they are tried for ever.
@@ -250,6 +251,7 @@ impl History {
 
     fn try_flush(&self, writer: &mut Writer, through_lsn: u64) -> rusqlite::Result<()> {
         writer.projection.begin()?;
+        writer.projection.write()?;
         self.delete_slice(writer)?;
         writer.projection.flush(through_lsn)
     }
@@ -288,6 +290,7 @@ impl History {
         let deleted = writer
             .projection
             .begin()
+            .and_then(|()| writer.projection.write())
             .and_then(|()| self.delete_slice(&mut writer))
             .and_then(|deleted| writer.projection.flush(covered).map(|()| deleted));
         match deleted {
@@ -368,6 +371,34 @@ impl History {
     /// Reads one, by its key. Blocks.
     pub fn get<E: Entity>(&self, key: u64) -> Result<Option<E>> {
         self.read(|database| search::get(database, key))
+    }
+
+    /// Finds workflows in Conductor's words: how many there are, and a page. Blocks.
+    pub fn search_workflows(&self, search: &WorkflowSearch) -> Result<(u64, Vec<Workflow>)> {
+        self.read(|database| workflow::find_workflows(database, search, false))
+    }
+
+    /// Finds workflows that have tasks which pass: how many there are, and a page. Blocks.
+    pub fn search_workflows_by_tasks(
+        &self,
+        search: &WorkflowSearch,
+    ) -> Result<(u64, Vec<Workflow>)> {
+        self.read(|database| workflow::find_workflows(database, search, true))
+    }
+
+    /// Finds tasks in Conductor's words: how many there are, and a page. Blocks.
+    pub fn search_tasks(&self, search: &WorkflowSearch) -> Result<(u64, Vec<Task>)> {
+        self.read(|database| workflow::find_tasks(database, search))
+    }
+
+    /// A workflow as Conductor's clients see it, from its rows: JSON text. Blocks.
+    pub fn workflow_json(&self, key: u64, with_tasks: bool) -> Result<Option<String>> {
+        self.read(|database| workflow::workflow_json(database, key, with_tasks))
+    }
+
+    /// A task of a workflow as Conductor's clients see it, from its rows: JSON text. Blocks.
+    pub fn task_json(&self, key: u64) -> Result<Option<String>> {
+        self.read(|database| workflow::task_json(database, key))
     }
 
     /// All of a variable's value, by its key. Blocks.

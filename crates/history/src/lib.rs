@@ -13,7 +13,7 @@
 //!
 //! Reading order: [`history`] is the way in, for who feeds it and for who asks; [`search`] is what
 //! can be asked; `project` turns records into rows, `row` and `table` are rows in memory, `schema`
-//! the tables; `retention` deletes what is old; [`names`] are the words of states.
+//! the tables; [`workflow`] is what Conductor's clients ask; `retention` deletes what is old; [`names`] are the words of states.
 //!
 //! Absent on purpose: any crate of ours but `record`; a clock (the time is the newest record's);
 //! threads (the feed's own thread projects, searches run on the caller's); rules of the domain.
@@ -28,6 +28,7 @@ mod row;
 mod schema;
 pub mod search;
 mod table;
+pub mod workflow;
 
 pub use error::{HistoryError, Result};
 pub use history::{Gap, History, Origin, Status};
@@ -35,3 +36,4 @@ pub use options::{JobLevel, Options};
 pub use search::{
     Entity, Field, FieldKind, Filter, Found, Order, Page, Search, Start, Test, Value, VariableScope,
 };
+pub use workflow::{QueryError, WorkflowSearch};

@@ -8,7 +8,9 @@
 mod definition;
 mod flow;
 mod job;
+mod task;
 mod wait;
+mod workflow;
 
 use std::sync::Arc;
 
@@ -20,7 +22,7 @@ use windlass_record::id::{Payload, PayloadHandle};
 
 use crate::error::Result;
 use crate::options::Options;
-use crate::row::{Element, Incident, Instance, Job, Subscription, UserTask};
+use crate::row::{Element, Incident, Instance, Job, Subscription, Task, UserTask, Workflow};
 use crate::schema::stored;
 use crate::table::Table;
 use definition::Definition;
@@ -29,6 +31,8 @@ use definition::Definition;
 const DEFINITIONS_KEPT_MAX: usize = 1_000;
 /// Messages whose names are remembered.
 const MESSAGES_KEPT_MAX: usize = 100_000;
+/// Workflows whose newest task's number is remembered.
+const TASK_SEQS_KEPT_MAX: usize = 100_000;
 
 /// The name and wall of a queue.
 #[derive(Clone)]
@@ -50,6 +54,12 @@ pub(crate) struct Projection {
     incidents: Table<Incident>,
     user_tasks: Table<UserTask>,
     subscriptions: Table<Subscription>,
+    workflows: Table<Workflow>,
+    tasks: Table<Task>,
+    /// Tasks of workflows, by the live jobs that do their work.
+    task_jobs: FxHashMap<u64, u64>,
+    /// The number of the newest task, by workflow; what is not here is in the database.
+    task_seqs: FxHashMap<u64, u32>,
     /// New values, by instance, scope and name.
     variables: FxHashMap<(u64, u64, Box<str>), Box<str>>,
     /// Live jobs that have a row: events of other jobs are passed over.
@@ -58,7 +68,7 @@ pub(crate) struct Projection {
     /// subscription look like one that was closed.
     messages: FxHashMap<u64, Box<str>>,
     variables_made: i64,
-    /// Finished instances and plain jobs that are kept.
+    /// Finished instances, workflows and plain jobs that are kept.
     pub(crate) finished: u64,
 }
 
@@ -111,6 +121,10 @@ impl Projection {
             incidents: Table::default(),
             user_tasks: Table::default(),
             subscriptions: Table::default(),
+            workflows: Table::default(),
+            tasks: Table::default(),
+            task_jobs: FxHashMap::default(),
+            task_seqs: FxHashMap::default(),
             variables: FxHashMap::default(),
             jobs_tracked: FxHashSet::default(),
             messages: FxHashMap::default(),
@@ -125,9 +139,11 @@ impl Projection {
     fn remember(&mut self) -> rusqlite::Result<()> {
         self.variables_made = self.meta("variables_made")?;
         let sql = "SELECT (SELECT COUNT(*) FROM process_instances WHERE end_ms IS NOT NULL) \
-                   + (SELECT COUNT(*) FROM jobs WHERE instance IS NULL AND end_ms IS NOT NULL)";
+                   + (SELECT COUNT(*) FROM jobs WHERE instance IS NULL AND end_ms IS NOT NULL) \
+                   + (SELECT COUNT(*) FROM workflows WHERE end_ms IS NOT NULL)";
         let finished: i64 = self.database.query_row(sql, [], |row| row.get(0))?;
         self.finished = finished.cast_unsigned();
+        self.remember_task_jobs()?;
         self.queues.clear();
         self.jobs_tracked.clear();
         let mut statement = self.database.prepare("SELECT id, tenant, name FROM queues")?;
@@ -142,6 +158,18 @@ impl Projection {
         let jobs = statement.query_map([], |row| row.get::<_, i64>(0))?;
         for job in jobs {
             self.jobs_tracked.insert(job?.cast_unsigned());
+        }
+        Ok(())
+    }
+
+    fn remember_task_jobs(&mut self) -> rusqlite::Result<()> {
+        self.task_jobs.clear();
+        let sql = "SELECT job, key FROM tasks WHERE job IS NOT NULL";
+        let mut statement = self.database.prepare(sql)?;
+        let jobs = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        for job in jobs {
+            let (job, task): (i64, i64) = job?;
+            self.task_jobs.insert(job.cast_unsigned(), task.cast_unsigned());
         }
         Ok(())
     }
@@ -180,8 +208,16 @@ impl Projection {
             Event::QueueCreated { queue, tenant, name, .. } => {
                 self.queue_created(queue.0, tenant, name)
             }
-            Event::JobActivated(activated) => self.job_activated(activated),
-            Event::JobReturned { key, .. } | Event::JobReleased { key, .. } => {
+            Event::JobActivated(activated) => {
+                self.task_activated(activated)?;
+                self.job_activated(activated)
+            }
+            Event::JobReturned { key, .. } => {
+                self.task_put_back(key.raw(), true)?;
+                self.job_put_back(key.raw())
+            }
+            Event::JobReleased { key, .. } => {
+                self.task_put_back(key.raw(), false)?;
                 self.job_put_back(key.raw())
             }
             Event::LeaseExtended { key, deadline_ms } => {
@@ -213,7 +249,8 @@ impl Projection {
             | Event::CancelAsked { .. }
             | Event::JobAlerted { .. }
             | Event::DocumentPut { .. }
-            | Event::DocumentDeleted { .. } => Ok(()),
+            | Event::DocumentDeleted { .. }
+            | Event::Schedule(_) => Ok(()),
         }
     }
 
@@ -245,19 +282,24 @@ impl Projection {
     }
 
     /// Writes what changed.
-    fn write(&mut self) -> rusqlite::Result<()> {
+    pub(crate) fn write(&mut self) -> rusqlite::Result<()> {
         self.instances.write(&self.database)?;
         self.elements.write(&self.database)?;
         self.jobs.write(&self.database)?;
         self.incidents.write(&self.database)?;
         self.user_tasks.write(&self.database)?;
         self.subscriptions.write(&self.database)?;
+        self.workflows.write(&self.database)?;
+        self.tasks.write(&self.database)?;
         self.write_variables()?;
         if self.definitions.len() > DEFINITIONS_KEPT_MAX {
             self.definitions.clear();
         }
         if self.messages.len() > MESSAGES_KEPT_MAX {
             self.messages = FxHashMap::default();
+        }
+        if self.task_seqs.len() > TASK_SEQS_KEPT_MAX {
+            self.task_seqs = FxHashMap::default();
         }
         Ok(())
     }
@@ -297,6 +339,9 @@ impl Projection {
         self.incidents.forget();
         self.user_tasks.forget();
         self.subscriptions.forget();
+        self.workflows.forget();
+        self.tasks.forget();
+        self.task_seqs.clear();
         self.variables.clear();
     }
 

@@ -10,12 +10,15 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rusqlite::functions::FunctionFlags;
 use rusqlite::{Connection, OpenFlags};
+use windlass_record::flow::Key;
+use windlass_record::workflow::id_of;
 
 use crate::error::{HistoryError, Result};
 
 /// Changes with the tables.
-pub(crate) const FORMAT: i64 = 1;
+pub(crate) const FORMAT: i64 = 2;
 
 /// How long a statement waits for another connection: only a checkpoint of the WAL can make it.
 const BUSY_WAIT: Duration = Duration::from_secs(5);
@@ -80,7 +83,41 @@ CREATE TABLE subscriptions (key INTEGER PRIMARY KEY, type TEXT NOT NULL, element
     correlation_key TEXT, state TEXT NOT NULL, updated_ms INTEGER NOT NULL);
 CREATE INDEX subscriptions_by_instance ON subscriptions (instance) WHERE instance IS NOT NULL;
 CREATE INDEX subscriptions_by_element ON subscriptions (element) WHERE element IS NOT NULL;
+CREATE TABLE workflow_definitions (key INTEGER PRIMARY KEY, name TEXT NOT NULL,
+    version INTEGER NOT NULL, listed INTEGER NOT NULL, snapshot_of INTEGER, json TEXT);
+CREATE INDEX listed_workflow_definitions ON workflow_definitions (name, version) WHERE listed;
+CREATE INDEX workflow_definitions_by_listed ON workflow_definitions (snapshot_of)
+    WHERE snapshot_of IS NOT NULL;
+CREATE TABLE workflows (key INTEGER PRIMARY KEY, definition INTEGER NOT NULL, name TEXT NOT NULL,
+    version INTEGER NOT NULL, status TEXT NOT NULL, start_ms INTEGER NOT NULL,
+    update_ms INTEGER NOT NULL, end_ms INTEGER, correlation_id TEXT, parent INTEGER,
+    parent_task INTEGER, priority INTEGER NOT NULL, reason TEXT, created_by TEXT, event TEXT,
+    idempotency_key TEXT, rate_limit_key TEXT, task_to_domain TEXT, retried_ms INTEGER,
+    rerun INTEGER NOT NULL, input TEXT NOT NULL, output TEXT NOT NULL, variables TEXT NOT NULL);
+CREATE INDEX workflows_by_definition ON workflows (definition);
+CREATE INDEX workflows_by_name ON workflows (name, status, start_ms);
+CREATE INDEX workflows_by_status ON workflows (status, start_ms);
+CREATE INDEX workflows_by_start ON workflows (start_ms);
+CREATE INDEX workflows_by_end ON workflows (end_ms) WHERE end_ms IS NOT NULL;
+CREATE INDEX workflows_by_correlation ON workflows (correlation_id)
+    WHERE correlation_id IS NOT NULL;
+CREATE INDEX workflows_by_parent ON workflows (parent) WHERE parent IS NOT NULL;
+CREATE TABLE tasks (key INTEGER PRIMARY KEY, workflow INTEGER NOT NULL, reference TEXT NOT NULL,
+    type TEXT NOT NULL, name TEXT NOT NULL, status TEXT NOT NULL, own_status TEXT NOT NULL,
+    retried INTEGER NOT NULL, followed INTEGER NOT NULL, seq INTEGER NOT NULL,
+    retry_count INTEGER NOT NULL, retry_of INTEGER, iteration INTEGER NOT NULL, domain TEXT,
+    scheduled_ms INTEGER NOT NULL, start_ms INTEGER, update_ms INTEGER NOT NULL, end_ms INTEGER,
+    delay_s INTEGER NOT NULL, callback_s INTEGER NOT NULL, polls INTEGER NOT NULL, worker TEXT,
+    child INTEGER, job INTEGER, reason TEXT, input TEXT NOT NULL, output TEXT NOT NULL);
+CREATE INDEX tasks_by_workflow ON tasks (workflow);
+CREATE INDEX tasks_by_name ON tasks (name, status);
+CREATE INDEX tasks_by_status ON tasks (status);
+CREATE INDEX tasks_by_start ON tasks (start_ms);
+CREATE INDEX tasks_with_jobs ON tasks (job) WHERE job IS NOT NULL;
 ";
+
+/// The name, in searches, of the function from a key to Conductor's id of it.
+pub(crate) const ID_OF: &str = "workflow_id_of";
 
 /// A key, or any other large number, as SQLite stores it.
 pub(crate) fn stored(key: u64) -> i64 {
@@ -142,7 +179,15 @@ fn open(path: &Path) -> Result<Connection> {
         return Err(HistoryError::Newer { format });
     }
     // Reads the first pages of every table: what is not a database shows here.
-    for table in ["meta", "gaps", "definitions", "process_instances", "element_instances", "jobs"] {
+    for table in [
+        "meta",
+        "gaps",
+        "definitions",
+        "process_instances",
+        "element_instances",
+        "jobs",
+        "workflows",
+    ] {
         database.execute_batch(&format!("SELECT * FROM {table} LIMIT 1"))?;
     }
     Ok(database)
@@ -175,6 +220,11 @@ pub(crate) fn open_reader(path: &Path) -> Result<Connection> {
     let database = Connection::open_with_flags(path, flags)?;
     database.busy_timeout(BUSY_WAIT)?;
     database.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
+    database.create_scalar_function(ID_OF, 1, flags, |context| {
+        let key: Option<i64> = context.get(0)?;
+        Ok(key.map(|key| id_of(Key::from_raw(key.cast_unsigned()))))
+    })?;
     database.execute_batch("PRAGMA query_only = ON; PRAGMA cache_size = -4000;")?;
     Ok(database)
 }

@@ -1,7 +1,7 @@
 //! What can be searched for, and how it is asked.
 //!
 //! A search names fields, never columns: each entity has a list of them with the names that
-//! Camunda's REST API gives them ([`Field::named`]), so that a face can turn a JSON filter into a
+//! the API that it is of gives them ([`Field::named`]), so that a face can turn a JSON filter into a
 //! [`Filter`] member by member. Times are milliseconds since the epoch, keys are numbers.
 
 mod cursor;
@@ -13,7 +13,8 @@ pub use entities::{
     DecisionDefinition, DecisionDefinitionField, DecisionRequirements, DecisionRequirementsField,
     ElementInstance, ElementInstanceField, Incident, IncidentField, Job, JobField,
     MessageSubscription, MessageSubscriptionField, ProcessDefinition, ProcessDefinitionField,
-    ProcessInstance, ProcessInstanceField, UserTask, UserTaskField, Variable, VariableField,
+    ProcessInstance, ProcessInstanceField, Task, TaskField, UserTask, UserTaskField, Variable,
+    VariableField, Workflow, WorkflowField,
 };
 pub use entity::{Entity, Field, FieldKind};
 pub(crate) use statement::{find, get};
@@ -100,6 +101,8 @@ pub enum Filter<F> {
     HasJob(Box<Filter<JobField>>),
     /// Those of whose instance some incident passes.
     HasIncident(Box<Filter<IncidentField>>),
+    /// Workflows of which some task passes.
+    HasTask(Box<Filter<TaskField>>),
 }
 
 /// Where a variable is looked for.
@@ -126,6 +129,11 @@ pub enum Test {
     NotIn(Vec<Value>),
     /// `$like`: `*` is any text, `?` any letter, a backslash takes their meaning away.
     Like(String),
+    /// As a pattern in which `*` is any text and nothing else is special; a letter of ASCII is the
+    /// same in capitals.
+    Resembles(String),
+    /// This text is somewhere in it; a letter of ASCII is the same in capitals.
+    Contains(String),
     /// `$exists`
     Exists(bool),
     /// `$gt`

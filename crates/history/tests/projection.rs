@@ -202,6 +202,16 @@ fn an_incident_shows_at_its_job_element_and_instances() {
 }
 
 #[test]
+fn a_job_too_large_to_be_sent_is_an_incident_of_its_own_kind() {
+    let (mut feed, _dir) = feed();
+    waiting(&mut feed, 2_000, 100);
+    feed.record(3_000, &[raised(103, 300, IncidentKind::TooLarge, "")]);
+    let incident = feed.history.get::<Incident>(300).unwrap().unwrap();
+    assert_eq!(incident.error_type, "MESSAGE_SIZE_EXCEEDED");
+    assert_eq!(job(&feed, 103).state, JobState::Failed);
+}
+
+#[test]
 fn plain_jobs_are_kept_by_level() {
     let run = |jobs| {
         let (mut feed, _dir) = feed_with(Options { jobs, ..Options::default() });

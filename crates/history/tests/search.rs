@@ -8,8 +8,8 @@ use support::{Feed, completed, deployed, done, set, started, waiting};
 use windlass_history::search::{
     DecisionDefinitionField, DecisionRequirementsField, ElementInstance, ElementInstanceField,
     IncidentField, Job, JobField, MessageSubscription, MessageSubscriptionField, ProcessDefinition,
-    ProcessDefinitionField, ProcessInstance, ProcessInstanceField, UserTask, UserTaskField,
-    Variable, VariableField,
+    ProcessDefinitionField, ProcessInstance, ProcessInstanceField, Task, UserTask, UserTaskField,
+    Variable, VariableField, Workflow,
 };
 use windlass_history::{
     Entity, Field, FieldKind, Filter, HistoryError, Options, Order, Page, Search, Start, Test,
@@ -174,11 +174,18 @@ fn try_all_fields<E: Entity>(feed: &Feed) {
     for field in E::Field::ALL.iter().copied() {
         assert_eq!(E::Field::named(field.name()).map(Field::name), Some(field.name()));
         let value = match field.kind() {
-            FieldKind::Text | FieldKind::List => text("x"),
+            FieldKind::Text | FieldKind::Id | FieldKind::List => text("x"),
             FieldKind::Key | FieldKind::Number | FieldKind::Time => Value::Number(1),
             FieldKind::Flag => Value::Flag(true),
         };
-        let tests = [Test::Equal(value.clone()), Test::NotIn(vec![value]), Test::Exists(true)];
+        let tests = [
+            Test::Equal(value.clone()),
+            Test::Greater(value.clone()),
+            Test::NotIn(vec![value]),
+            Test::Resembles("*x".into()),
+            Test::Contains("x".into()),
+            Test::Exists(true),
+        ];
         for test in tests {
             let search = Search {
                 filter: Filter::Field(field, test),
@@ -201,6 +208,8 @@ fn every_field_of_every_entity() {
     try_all_fields::<Job>(&feed);
     try_all_fields::<windlass_history::search::Incident>(&feed);
     try_all_fields::<UserTask>(&feed);
+    try_all_fields::<Workflow>(&feed);
+    try_all_fields::<Task>(&feed);
     try_all_fields::<MessageSubscription>(&feed);
     try_all_fields::<ProcessDefinition>(&feed);
     try_all_fields::<windlass_history::search::DecisionDefinition>(&feed);

@@ -16,6 +16,7 @@ use windlass_record::event::Event;
 use windlass_record::flow::{FlowAnswer, FlowCommand};
 use windlass_record::id::{Payload, QueueId, Token};
 use windlass_record::rejection::Rejection;
+use windlass_record::schedule::ScheduleCommand;
 use windlass_record::workflow::WorkflowCommand;
 
 use crate::awaited::Awaited;
@@ -289,7 +290,8 @@ impl Core {
     pub fn settle(&mut self) -> bool {
         let context = self.context();
         let mut fired = 0;
-        while fired < TIMERS_PER_ROUND_MAX {
+        // What schedules start brings its payload along.
+        while fired < TIMERS_PER_ROUND_MAX && self.batch_bytes() <= self.batch_room_bytes {
             let mut did = 0;
             self.record(|engine, _, sink| did = engine.fire(context, 1, sink));
             if did == 0 {
@@ -310,7 +312,7 @@ impl Core {
         }
         self.serve();
         self.payloads.evict(self.options.payload_bytes_max, EVICTION_LOOKS_MAX);
-        fired >= TIMERS_PER_ROUND_MAX || more_steps
+        fired >= TIMERS_PER_ROUND_MAX || self.batch_bytes() > self.batch_room_bytes || more_steps
     }
 
     /// When there is something to do even if nothing comes in.
@@ -374,6 +376,7 @@ impl Core {
             Decided::CancelPending => Answer::CancelPending,
             Decided::Versions(versions) => Answer::Versions(versions),
             Decided::Flow(answer) => Answer::Flow(answer),
+            Decided::Schedule(answer) => Answer::Schedule(answer),
         })
     }
 
@@ -729,6 +732,7 @@ impl Core {
 fn adds_work(command: &Command) -> bool {
     match command {
         Command::CreateJob(_) | Command::PutDocuments(_) => true,
+        Command::Schedule(ScheduleCommand::Put(_) | ScheduleCommand::RunNow(_)) => true,
         Command::Flow(command) => adds_flow_work(command),
         Command::ActivateJobs(_)
         | Command::ReturnJob(_)
@@ -744,7 +748,8 @@ fn adds_work(command: &Command) -> bool {
         | Command::ResolveIncident(_)
         | Command::ConfigureQueue(_)
         | Command::PauseQueue(_)
-        | Command::ConfigureLimit(_) => false,
+        | Command::ConfigureLimit(_)
+        | Command::Schedule(_) => false,
     }
 }
 

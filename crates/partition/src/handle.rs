@@ -7,6 +7,7 @@ use crossbeam_channel::Sender;
 use windlass_record::bound::Bound;
 use windlass_record::command::{Command, CreateJob};
 use windlass_record::flow::FlowCommand;
+use windlass_record::schedule::ScheduleCommand;
 
 use crate::options::Durability;
 use crate::request::{Commands, Request};
@@ -116,6 +117,7 @@ fn lets_work_drain(command: &Command) -> bool {
         | Command::PauseQueue(_)
         | Command::ConfigureLimit(_)
         | Command::Flow(_)
+        | Command::Schedule(_)
         | Command::PutDocuments(_) => false,
     }
 }
@@ -149,6 +151,7 @@ fn bytes_of(command: &Command) -> u64 {
             .map(|write| write.bytes.as_ref().map_or(0, |bytes| bytes.len()))
             .sum(),
         Command::Flow(command) => command.bytes(),
+        Command::Schedule(ScheduleCommand::Put(command)) => command.settings.bytes(),
         Command::ActivateJobs(_)
         | Command::ReturnJob(_)
         | Command::ExtendLease(_)
@@ -163,7 +166,8 @@ fn bytes_of(command: &Command) -> u64 {
         | Command::ResolveIncident(_)
         | Command::ConfigureQueue(_)
         | Command::PauseQueue(_)
-        | Command::ConfigureLimit(_) => 0,
+        | Command::ConfigureLimit(_)
+        | Command::Schedule(_) => 0,
     };
     u64::try_from(bytes).unwrap_or(u64::MAX)
 }

@@ -12,11 +12,15 @@ use windlass_record::id::{JobKey, Payload};
 use crate::core::{Core, Missing};
 use crate::finished::FinishedJob;
 use crate::payload::Bytes;
-use crate::request::{JobFilter, JobView, Query, QueryAnswer, QueueView, StatusView};
+use crate::request::{
+    JobFilter, JobView, Query, QueryAnswer, QueueView, ScheduleFilter, SchedulePage, StatusView,
+};
 use crate::tally::Tally;
 
 /// Jobs of a page at most.
 const PAGE_MAX: usize = 1_000;
+/// Bytes of schedules after which a page ends.
+const PAGE_BYTES_MAX: usize = 1 << 20;
 /// Jobs looked at for one page: a long walk is many pages, some of them short.
 const LOOKS_PER_PAGE_MAX: usize = 20_000;
 
@@ -66,6 +70,12 @@ impl Core {
                 let answer = workflows::answer(state.flow().workflows(), query, &ask);
                 QueryAnswer::Workflows(answer.map(|answer| answer.to_string().into()))
             }
+            Query::Schedule(name) => {
+                let schedule = self.engine.state().schedules().named(name);
+                QueryAnswer::Schedule(schedule.cloned().map(Box::new))
+            }
+            Query::Schedules(filter) => QueryAnswer::Schedules(self.schedules(filter)),
+            Query::Time => QueryAnswer::Time(self.now_ms()),
             Query::Status => {
                 unreachable!("the loop answers this itself: only it knows the log")
             }
@@ -231,6 +241,27 @@ impl Core {
             }
         }
         QueryAnswer::Jobs(found, 0)
+    }
+
+    fn schedules(&self, filter: &ScheduleFilter) -> SchedulePage {
+        let limit = page(filter.limit);
+        let (mut page, mut bytes) = (SchedulePage::default(), 0);
+        let all = self.engine.state().schedules();
+        let mut last: Option<&str> = None;
+        let found = all.list(&filter.tenant, &filter.prefix, &filter.after);
+        for (looks, schedule) in found.enumerate() {
+            if page.schedules.len() >= limit || looks > LOOKS_PER_PAGE_MAX || bytes > PAGE_BYTES_MAX
+            {
+                page.next = last.map(Box::from);
+                break;
+            }
+            last = Some(&schedule.name.name);
+            if !differs(filter.owner.as_deref(), &schedule.settings.owner) {
+                bytes += schedule.settings.bytes();
+                page.schedules.push(schedule.clone());
+            }
+        }
+        page
     }
 
     fn queue_views(&self, tenant: Option<&str>) -> Vec<QueueView> {

@@ -7,12 +7,15 @@
 use std::sync::Arc;
 
 use windlass_engine::JobFacts;
+pub use windlass_engine::schedule::Timetable;
+pub use windlass_engine::state::schedule::{Run, RunOutcome, Schedule};
 use windlass_record::command::{Command, QueueName};
 use windlass_record::event::Outcome;
 use windlass_record::flow::{CreateInstance, FlowAnswer};
 use windlass_record::id::{JobKey, QueueId, Token};
 use windlass_record::policy::QueueSettings;
 use windlass_record::rejection::Rejection;
+use windlass_record::schedule::{ScheduleAnswer, ScheduleName};
 use windlass_record::workflow::WorkflowQuery;
 
 use crate::tally::Tally;
@@ -104,6 +107,8 @@ pub enum Answer {
     Versions(Vec<u64>),
     /// Of a command on flows.
     Flow(FlowAnswer),
+    /// Of a command on schedules.
+    Schedule(ScheduleAnswer),
 }
 
 /// Why a command did not happen.
@@ -254,6 +259,12 @@ pub enum Query {
         /// At most this many.
         limit: usize,
     },
+    /// One schedule.
+    Schedule(ScheduleName),
+    /// Schedules that match, in order of their names, a page at a time.
+    Schedules(ScheduleFilter),
+    /// What time it is.
+    Time,
     /// Something about workflows.
     Workflows(WorkflowQuery),
     /// The partition itself.
@@ -280,6 +291,30 @@ pub struct JobFilter {
     pub limit: usize,
 }
 
+/// Which schedules to list.
+#[derive(Clone, Debug, Default)]
+pub struct ScheduleFilter {
+    /// The wall of security.
+    pub tenant: Box<str>,
+    /// Names that begin so.
+    pub prefix: Box<str>,
+    /// Names after this one; empty begins.
+    pub after: Box<str>,
+    /// Those of this owner; of all when `None`.
+    pub owner: Option<Box<str>>,
+    /// At most this many. A page may be shorter and still not be the last.
+    pub limit: usize,
+}
+
+/// A page of schedules.
+#[derive(Clone, Debug, Default)]
+pub struct SchedulePage {
+    /// In order of their names.
+    pub schedules: Vec<Schedule>,
+    /// After which name the next page begins; `None` is "no more".
+    pub next: Option<Box<str>>,
+}
+
 /// What was read.
 #[derive(Clone, Debug)]
 pub enum QueryAnswer {
@@ -295,6 +330,12 @@ pub enum QueryAnswer {
     Document(Option<(u64, Arc<[u8]>)>),
     /// Ids and versions in order, and whether there are more.
     Documents(Vec<(Box<str>, u64)>, bool),
+    /// The schedule.
+    Schedule(Option<Box<Schedule>>),
+    /// A page of schedules.
+    Schedules(SchedulePage),
+    /// The time of the partition (ms since the epoch).
+    Time(u64),
     /// JSON, as Conductor's clients see it; `None`: no such thing.
     Workflows(Option<Arc<str>>),
     /// The partition.

@@ -133,6 +133,7 @@ impl WhyView {
                     IncidentKind::NoRetries => "its retries are used up",
                     IncidentKind::ErrorNotCaught => "its worker threw an error nobody catches",
                     IncidentKind::Permanent => "its worker said that retrying cannot help",
+                    IncidentKind::TooLarge => "it is larger than a message to a worker may be",
                 };
                 let since = seconds(now_ms.saturating_sub(since_ms));
                 (

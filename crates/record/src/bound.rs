@@ -61,6 +61,12 @@ pub enum Bound {
     RecordBytes,
     /// Bytes of commands that were handed in together.
     BatchBytes,
+    /// Schedules in one partition.
+    Schedules,
+    /// Expressions of one schedule.
+    ScheduleExpressions,
+    /// Bytes of all texts and payloads of one schedule.
+    ScheduleBytes,
 }
 
 impl fmt::Display for Bound {
@@ -94,6 +100,9 @@ impl fmt::Display for Bound {
             Bound::ElementsWithoutWait => "elements entered without a wait state",
             Bound::RecordBytes => "bytes of a record",
             Bound::BatchBytes => "bytes of a batch",
+            Bound::Schedules => "schedules of a partition",
+            Bound::ScheduleExpressions => "expressions of a schedule",
+            Bound::ScheduleBytes => "bytes of a schedule",
         })
     }
 }
@@ -148,6 +157,16 @@ pub struct Bounds {
     pub called_instances_max: u32,
     /// See [`Bound::ElementsWithoutWait`].
     pub elements_without_wait_max: u32,
+    /// See [`Bound::Schedules`].
+    pub schedules_max: u32,
+    /// See [`Bound::ScheduleExpressions`].
+    pub schedule_expressions_max: usize,
+    /// Runs of one schedule that wait for the one before; further ones are skipped.
+    pub schedule_queued_max: usize,
+    /// Runs that one schedule catches up after an outage; further ones are skipped.
+    pub schedule_catch_up_max: u32,
+    /// A time that is found later than this passed while nobody was there.
+    pub schedule_late_ms_max: u64,
 }
 
 impl Default for Bounds {
@@ -177,6 +196,11 @@ impl Default for Bounds {
             call_depth_max: 1_000,
             called_instances_max: 100_000,
             elements_without_wait_max: 100_000,
+            schedules_max: 100_000,
+            schedule_expressions_max: 32,
+            schedule_queued_max: 100,
+            schedule_catch_up_max: 1_000,
+            schedule_late_ms_max: 60_000,
         }
     }
 }

@@ -19,6 +19,7 @@ mod events;
 mod fields;
 mod flow;
 mod primitives;
+mod schedule;
 mod workflow;
 
 pub use events::{decode_event, decode_outcome, encode_event, encode_outcome};
@@ -26,6 +27,10 @@ pub use fields::{decode_failures, decode_limit_settings, encode_failures, encode
 pub use fields::{decode_options, decode_queue_settings, encode_options, encode_queue_settings};
 pub use flow::Field;
 pub use primitives::{Decoder, Encoder};
+pub use schedule::{
+    decode_schedule_event, decode_schedule_settings, encode_schedule_event,
+    encode_schedule_settings,
+};
 
 use crate::id::Payload;
 

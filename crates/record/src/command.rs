@@ -7,6 +7,7 @@ use crate::id::{JobKey, QueueId, Token};
 use crate::policy::{
     CancelPolicy, Deadlines, Dialect, Exhausted, LimitSettings, QueueSettings, RetryPolicy,
 };
+use crate::schedule::ScheduleCommand;
 
 /// Bytes on their way into the engine's shell.
 pub type Bytes = Arc<[u8]>;
@@ -50,6 +51,8 @@ pub enum Command {
     PutDocuments(PutDocuments),
     /// Something about flows.
     Flow(FlowCommand),
+    /// Something about schedules.
+    Schedule(ScheduleCommand),
 }
 
 /// Names a queue from outside.
@@ -222,8 +225,27 @@ pub struct FailJob {
     pub progressed: bool,
     /// Of a job of a flow: a JSON object, set in the scope of its element. Empty is none.
     pub variables: Bytes,
+    /// Whether another attempt could help.
+    pub kind: FailureKind,
+}
+
+/// Whether another attempt could help.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FailureKind {
+    /// The job's retry policy decides.
+    #[default]
+    Usual,
     /// Retrying cannot help (Airbyte's `config_error`, Docspell's permanent error).
-    pub permanent: bool,
+    Permanent,
+    /// The job is larger than a message to a worker may be; what stands in it must change first.
+    TooLarge,
+}
+
+impl FailureKind {
+    /// As workers say it.
+    pub fn of(permanent: bool) -> FailureKind {
+        if permanent { FailureKind::Permanent } else { FailureKind::Usual }
+    }
 }
 
 /// See [`Command::ThrowError`].

@@ -8,6 +8,7 @@ use crate::command::JobOptions;
 use crate::flow::FlowEvent;
 use crate::id::{JobKey, LimitId, Payload, QueueId};
 use crate::policy::{LimitSettings, QueueSettings};
+use crate::schedule::ScheduleEvent;
 
 /// An event. Borrows its text from the command or from the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -220,6 +221,8 @@ pub enum Event<'a> {
     },
     /// Something happened in a flow.
     Flow(FlowEvent<'a>),
+    /// Something happened to a schedule.
+    Schedule(ScheduleEvent<'a>),
 }
 
 /// See [`Event::JobCreated`].
@@ -301,6 +304,8 @@ pub enum IncidentKind {
     ErrorNotCaught,
     /// The worker said that retrying cannot help.
     Permanent,
+    /// The job is larger than a message to a worker may be.
+    TooLarge,
 }
 
 /// Which of the four deadlines.

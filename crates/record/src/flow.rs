@@ -14,8 +14,8 @@ pub use answer::{
 pub use command::{
     ActivateInstruction, BroadcastSignal, CancelInstance, CreateInstance, DecisionReference,
     DeleteResource, DeployResources, EvaluateDecision, FlowCommand, MigrateInstance,
-    ModifyInstance, ProcessReference, PublishMessage, SetVariables, TerminateInstruction,
-    UpdateUserTask, UserTaskAction, VariableInstruction,
+    ModifyInstance, MoveAncestor, MoveInstruction, ProcessReference, PublishMessage, SetVariables,
+    TerminateInstruction, UpdateUserTask, UserTaskAction, VariableInstruction,
 };
 pub use event::{
     DefinitionDeployed, DefinitionKind, ElementEntered, FlowEvent, FlowIncidentKind,

@@ -7,7 +7,7 @@
 //!
 //! Reading order: [`id`] names things, [`bound`] limits them, [`policy`] holds the rules that
 //! travel with a job or a queue as data, then [`command`], [`event`], [`rejection`], the same for
-//! flows in [`flow`] and [`workflow`], and last [`codec`].
+//! flows in [`flow`] and [`workflow`] and for schedules in [`schedule`], and last [`codec`].
 //!
 //! Absent on purpose: IO, clocks, randomness, threads, async, logging, and any serialization
 //! framework. This crate depends on nothing.
@@ -20,6 +20,7 @@ pub mod flow;
 pub mod id;
 pub mod policy;
 pub mod rejection;
+pub mod schedule;
 mod size;
 pub mod workflow;
 

@@ -6,6 +6,7 @@ use std::fmt;
 use crate::bound::Bound;
 use crate::flow::FlowRejection;
 use crate::id::JobKey;
+use crate::schedule::ScheduleRejection;
 
 /// A refusal. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,11 +98,19 @@ pub enum Rejection {
     },
     /// A command on flows was refused.
     Flow(Box<FlowRejection>),
+    /// A command on schedules was refused.
+    Schedule(Box<ScheduleRejection>),
 }
 
 impl From<FlowRejection> for Rejection {
     fn from(rejection: FlowRejection) -> Rejection {
         Rejection::Flow(Box::new(rejection))
+    }
+}
+
+impl From<ScheduleRejection> for Rejection {
+    fn from(rejection: ScheduleRejection) -> Rejection {
+        Rejection::Schedule(Box::new(rejection))
     }
 }
 
@@ -140,6 +149,7 @@ impl Rejection {
             | Rejection::TooLarge { .. } => RejectionKind::InvalidArgument,
             Rejection::Exhausted { .. } => RejectionKind::ResourceExhausted,
             Rejection::Flow(rejection) => rejection.kind(),
+            Rejection::Schedule(rejection) => rejection.kind(),
         }
     }
 
@@ -162,6 +172,7 @@ impl Rejection {
             Rejection::TooLarge { .. } => "too-large",
             Rejection::Exhausted { .. } => "exhausted",
             Rejection::Flow(rejection) => rejection.code(),
+            Rejection::Schedule(rejection) => rejection.code(),
         }
     }
 }
@@ -211,6 +222,7 @@ impl fmt::Display for Rejection {
                 write!(f, "the limit of {max} {bound} is reached: try again later")
             }
             Rejection::Flow(rejection) => rejection.fmt(f),
+            Rejection::Schedule(rejection) => rejection.fmt(f),
         }
     }
 }

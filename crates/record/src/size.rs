@@ -1,7 +1,8 @@
 //! How much of the log a command may need, before it is decided.
 
 use crate::command::{Command, CreateJob, DocumentWrite, JobOptions};
-use crate::flow::{FlowCommand, UserTaskAction};
+use crate::flow::{FlowCommand, ModifyInstance, UserTaskAction, VariableInstruction};
+use crate::schedule::{PutPause, SCHEDULE_BYTES_MAX, ScheduleCommand};
 use crate::workflow::{WorkflowCommand, WorkflowVerb};
 
 /// Room for the numbers of a record, and for those of what it makes on the way.
@@ -30,6 +31,7 @@ impl Command {
                     command.code.len() + command.message.len() + command.variables.len()
                 }
                 Command::Flow(command) => flow(command),
+                Command::Schedule(command) => schedule(command),
                 Command::CancelJob(command) => command.reason.len(),
                 Command::ConfigureQueue(command) => {
                     command.queue.tenant.len() + command.queue.queue.len()
@@ -81,12 +83,9 @@ impl FlowCommand {
                 let tags: usize = command.tags.iter().map(|tag| tag.len()).sum();
                 command.variables.len() + command.business_id.len() + tags
             }
-            FlowCommand::ModifyInstance(command) => command
-                .activate
-                .iter()
-                .flat_map(|instruction| &instruction.variables)
-                .map(|given| given.variables.len() + ITEM_BYTES)
-                .sum(),
+            FlowCommand::ModifyInstance(command) => {
+                variables_of(command).map(|given| given.variables.len() + ITEM_BYTES).sum()
+            }
             FlowCommand::SetVariables(command) => command.variables.len(),
             FlowCommand::PublishMessage(command) => {
                 let names = command.name.len() + command.correlation_key.len();
@@ -110,8 +109,7 @@ impl FlowCommand {
             }
             FlowCommand::CreateInstance(command) => command.variables.len(),
             FlowCommand::ModifyInstance(command) => {
-                let given = command.activate.iter().flat_map(|it| &it.variables);
-                given.map(|given| given.variables.len()).max().unwrap_or(0)
+                variables_of(command).map(|given| given.variables.len()).max().unwrap_or(0)
             }
             FlowCommand::SetVariables(command) => command.variables.len(),
             FlowCommand::PublishMessage(command) => command.variables.len(),
@@ -127,6 +125,11 @@ impl FlowCommand {
             | FlowCommand::MigrateInstance(_) => 0,
         }
     }
+}
+
+fn variables_of(command: &ModifyInstance) -> impl Iterator<Item = &VariableInstruction> {
+    let entered = command.activate.iter().flat_map(|it| &it.variables);
+    entered.chain(command.moves.iter().flat_map(|it| &it.variables))
 }
 
 fn user_task(action: &UserTaskAction) -> usize {
@@ -211,13 +214,32 @@ impl WorkflowCommand {
     }
 }
 
+fn schedule(command: &ScheduleCommand) -> usize {
+    let names = command.name().tenant.len() + command.name().name.len();
+    names
+        + match command {
+            ScheduleCommand::Put(command) => {
+                let times = command.settings.times.expressions.len();
+                let reason = match &command.pause {
+                    PutPause::Paused(reason) => reason.len(),
+                    PutPause::AsItIs | PutPause::Running => 0,
+                };
+                command.settings.bytes() + times * ITEM_BYTES + reason
+            }
+            ScheduleCommand::Pause(command) => command.reason.len(),
+            // What it makes stands in the schedule; a new queue or key is named again.
+            ScheduleCommand::RunNow(_) => 2 * SCHEDULE_BYTES_MAX,
+            ScheduleCommand::Delete(_) | ScheduleCommand::Resume(_) => 0,
+        }
+}
+
 fn created(command: &CreateJob) -> usize {
     let names = 3 * command.queue.tenant.len() + command.queue.queue.len();
     let texts = command.job_type.len() + command.group.len();
     names + texts + command.payload.len() + command.options.as_deref().map_or(0, options)
 }
 
-fn options(options: &JobOptions) -> usize {
+pub(crate) fn options(options: &JobOptions) -> usize {
     let keys = options.concurrency_key.len() + options.rate_key.len();
     options.headers.len() + options.unique_key.len() + options.request_id.len() + 2 * keys
 }

@@ -12,8 +12,9 @@
 //! job's life, with exact activations and attempts; no activation is handed out twice; a hand-out
 //! carries the bytes the job was created with; timers are neither early nor late; a waiting worker
 //! and a job that could be handed out never stand side by side; keys let through what they allow;
-//! an answer is in the log before it leaves ([`clients`]). In the end all faults heal and every job
-//! comes to rest.
+//! no token of a process is lost, none is there twice, no task is done twice ([`flows`]); an answer is
+//! in the log before it leaves ([`clients`]). In the end all faults heal, every job comes to rest and
+//! every instance completes.
 //!
 //! Reading order: [`plan`] is what a seed draws; [`machine`] the partition and its threads, moved by
 //! hand; [`clients`] and [`commands`] those who use it; [`faults`] what breaks; [`coverage`] what was
@@ -26,6 +27,7 @@ pub mod commands;
 pub mod coverage;
 pub mod faults;
 pub mod finale;
+pub mod flows;
 pub mod ledger;
 pub mod machine;
 pub mod plan;

@@ -7,8 +7,8 @@ use windlass_gateway::request::{JobFilter, Wanted};
 use windlass_record::bound::Bound;
 use windlass_record::command::{
     AppendLog, Command, CompleteJob, ConfigureLimit, ConfigureQueue, CreateJob, DocumentWrite,
-    ExtendLease, FailJob, JobOptions, Lease, PauseQueue, QueueName, ReleaseJob, ReportProgress,
-    ThrowError,
+    ExtendLease, FailJob, FailureKind, JobOptions, Lease, PauseQueue, QueueName, ReleaseJob,
+    ReportProgress, ThrowError,
 };
 use windlass_record::id::JobKey;
 use windlass_record::policy::{
@@ -184,7 +184,7 @@ pub(super) fn fail(lease: Lease, given: v1::Fail) -> Command {
         backoff_ms: given.backoff_ms,
         progressed: given.progressed,
         variables: Default::default(),
-        permanent: given.permanent,
+        kind: FailureKind::of(given.permanent),
     })
 }
 

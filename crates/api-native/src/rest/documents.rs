@@ -159,12 +159,12 @@ async fn put_one(gateway: &Gateway, write: DocumentWrite) -> Answered<u64> {
     Ok(versions.first().copied().unwrap_or_default())
 }
 
-fn tag(version: u64) -> HeaderValue {
+pub(super) fn tag(version: u64) -> HeaderValue {
     HeaderValue::try_from(format!("\"{version}\"")).expect("digits in quotes are a header value")
 }
 
 /// The version that the headers ask for: `If-Match: "3"`, or `If-None-Match: *` for "none yet".
-fn expected_version(headers: &HeaderMap) -> Answered<Option<u64>> {
+pub(super) fn expected_version(headers: &HeaderMap) -> Answered<Option<u64>> {
     let text = |name| {
         let value = headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or("?"));
         value.filter(|value| !value.trim().is_empty())

@@ -529,7 +529,7 @@ object! { in
 
 // ── to commands ─────────────────────────────────────────────────────────────────────────────────
 
-type Made<T> = Result<T, ApiError>;
+pub(crate) type Made<T> = Result<T, ApiError>;
 
 /// The tenant, by default the default one.
 pub(crate) fn tenant(tenant: Option<MaybeName>) -> Made<Box<str>> {
@@ -546,7 +546,7 @@ pub(crate) fn name(field: &'static str, Name(name): Name) -> Made<Box<str>> {
     text(field, Some(MaybeName(name)))
 }
 
-fn text(field: &'static str, name: Option<MaybeName>) -> Made<Box<str>> {
+pub(crate) fn text(field: &'static str, name: Option<MaybeName>) -> Made<Box<str>> {
     let MaybeName(name) = name.unwrap_or(MaybeName(String::new()));
     let max = Bounds::default().name_bytes_max;
     if name.len() > max {
@@ -598,7 +598,7 @@ impl NewJob {
 }
 
 impl NewJobOptions {
-    fn options(self) -> Made<JobOptions> {
+    pub(crate) fn options(self) -> Made<JobOptions> {
         let Payload(headers) = self.headers;
         let headers = headers.map(|value: Box<RawValue>| value.get().as_bytes().into());
         Ok(JobOptions {

@@ -178,7 +178,7 @@ fn problem_words(status: u16) -> &'static str {
         400 => "The request can never succeed.",
         404 => "There is no such thing.",
         409 => "The thing is not in a state for it, or exists already.",
-        412 => "The document has another version.",
+        412 => "The document or schedule has another version.",
         413 => "The body, the payload or the document is past its limit.",
         415 => "The body is not JSON.",
         429 => "A limit of the installation is reached.",

@@ -171,7 +171,7 @@ object! { out
     IncidentDetail {
         /// The incident's own key.
         key: Key,
-        /// no-retries, error-not-caught or permanent.
+        /// no-retries, error-not-caught, permanent or too-large.
         kind: &'static str,
         /// The error code, when the worker threw one.
         code: String,
@@ -397,7 +397,7 @@ object! { out
 // ── from views ──────────────────────────────────────────────────────────────────────────────────
 
 /// Bytes as JSON, or as base64 when they are not JSON.
-fn json(bytes: &[u8]) -> (Option<Box<RawValue>>, Option<String>) {
+pub(crate) fn json(bytes: &[u8]) -> (Option<Box<RawValue>>, Option<String>) {
     if bytes.is_empty() {
         return (None, None);
     }

@@ -6,8 +6,8 @@ use axum::routing::post;
 use windlass_gateway::request::{Answer, Wanted};
 use windlass_gateway::{Gateway, PollRequest};
 use windlass_record::command::{
-    AppendLog, Command, CompleteJob, ExtendLease, FailJob, Lease, QueueName, ReleaseJob,
-    ReportProgress, ThrowError,
+    AppendLog, Command, CompleteJob, ExtendLease, FailJob, FailureKind, Lease, QueueName,
+    ReleaseJob, ReportProgress, ThrowError,
 };
 
 use super::MISMATCH;
@@ -126,7 +126,7 @@ async fn fail(
         backoff_ms: asked.backoff_ms.map(|backoff| backoff.0),
         progressed: asked.progressed.unwrap_or(false),
         variables: Default::default(),
-        permanent: asked.permanent.unwrap_or(false),
+        kind: FailureKind::of(asked.permanent.unwrap_or(false)),
     });
     done(gateway, command).await
 }

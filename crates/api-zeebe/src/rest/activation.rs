@@ -97,7 +97,7 @@ async fn activate(State(face): State<Face>, Body(asked): Body<Activation>) -> An
     let (mut jobs, mut handed) = (Vec::new(), Vec::new());
     for job in found {
         if let Some(shown) = handing.job(&gateway, &job) {
-            jobs.push(Activated::from(shown));
+            jobs.push(Activated::new(shown, &job));
             handed.push(job);
         }
     }
@@ -161,7 +161,7 @@ struct Activated {
     /// Listeners of user tasks are not there.
     user_task: Option<()>,
     tags: Vec<String>,
-    /// Jobs do not carry it.
+    /// The other wire has no place for it.
     root_process_instance_key: Option<Key>,
     business_id: Option<String>,
     priority: i32,
@@ -171,8 +171,8 @@ struct Activated {
 /// There is one, and this is its name where nothing else was said.
 const PHYSICAL_TENANT: &str = "default";
 
-impl From<ActivatedJob> for Activated {
-    fn from(job: ActivatedJob) -> Activated {
+impl Activated {
+    fn new(job: ActivatedJob, handed: &HandedJob) -> Activated {
         let (kind, event) = (job.kind(), job.listener_event_type());
         Activated {
             r#type: job.r#type,
@@ -194,7 +194,10 @@ impl From<ActivatedJob> for Activated {
             listener_event_type: event.as_str_name(),
             user_task: None,
             tags: job.tags,
-            root_process_instance_key: None,
+            root_process_instance_key: handed
+                .flow
+                .as_ref()
+                .map(|facts| Key(facts.root.raw().cast_signed())),
             business_id: some_text(job.business_id),
             priority: job.priority,
             job_lease_token: job.lease_token,

@@ -179,9 +179,9 @@ fn refused(error: SearchError) -> Problem {
         ),
         SearchError::Overloaded { .. } => Problem::overloaded(error.to_string()),
         SearchError::Gateway(error) => not_taken(error).into(),
-        SearchError::History(HistoryError::Cursor | HistoryError::TooManyValues { .. }) => {
-            Problem::invalid(error.to_string())
-        }
+        SearchError::History(
+            HistoryError::Cursor | HistoryError::TooManyValues { .. } | HistoryError::Query(_),
+        ) => Problem::invalid(error.to_string()),
         SearchError::History(
             HistoryError::Database(_) | HistoryError::NotYet { .. } | HistoryError::Newer { .. },
         )

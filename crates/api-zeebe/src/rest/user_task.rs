@@ -164,7 +164,8 @@ async fn ask(
             | Answer::Created { .. }
             | Answer::Held { .. }
             | Answer::CancelPending
-            | Answer::Versions(_),
+            | Answer::Versions(_)
+            | Answer::Schedule(_),
         ) => Err(other_answer().into()),
         Err(error) => Err(refused(asked, task, error).into()),
     }

@@ -136,6 +136,17 @@ async fn tokens_are_moved_by_hand() {
         let answer = bench.ask("POST", path, Some(body.clone())).await;
         assert_eq!(answer.status, status, "{body} {answer:?}");
     }
+    let body = json!({ "moveInstructions": [{
+        "sourceElementInstruction": { "sourceType": "byId", "sourceElementId": "work" },
+        "targetElementId": "work",
+        "ancestorScopeInstruction": { "ancestorScopeType": "sourceParent" },
+        "variableInstructions": [{ "variables": { "moved": true } }],
+    }] });
+    assert_eq!(bench.ask("POST", &path, Some(body)).await.status, 204);
+    assert_eq!(bench.take("work").await["variables"], json!({ "again": true, "moved": true }));
+    let body = json!({ "terminateInstructions": [{ "elementId": "work" }] });
+    assert_eq!(bench.ask("POST", &path, Some(body)).await.status, 204);
+    assert_eq!(bench.ask("POST", &path, Some(json!({}))).await.status, 404, "nothing is left");
 }
 
 #[tokio::test]

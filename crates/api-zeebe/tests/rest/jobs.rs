@@ -54,6 +54,7 @@ async fn an_activated_job_has_all_its_fields() {
         ("processDefinitionVersion", json!(1)),
         ("processDefinitionKey", definition.clone()),
         ("processInstanceKey", instance["processInstanceKey"].clone()),
+        ("rootProcessInstanceKey", instance["processInstanceKey"].clone()),
         ("elementId", json!("work")),
         ("customHeaders", json!({ "team": "ops", "level": "3" })),
         ("worker", json!("me")),
@@ -73,6 +74,16 @@ async fn an_activated_job_has_all_its_fields() {
         assert!(!text(&job[name]).is_empty(), "{name}");
     }
     assert!(job["deadline"].as_u64().unwrap() > 1_700_000_000_000);
+}
+
+#[tokio::test]
+async fn a_job_of_a_called_process_names_the_outermost_instance() {
+    let bench = Bench::start().await;
+    bench.deploy(&["call-activity.bpmn", "call-child.bpmn"]).await;
+    let instance = bench.create("call-activity", json!({})).await;
+    let job = bench.take("call-work").await;
+    assert_eq!(text(&job["rootProcessInstanceKey"]), instance);
+    assert_ne!(text(&job["processInstanceKey"]), instance);
 }
 
 #[tokio::test]

@@ -98,17 +98,45 @@ async fn what_cannot_be_modified() {
         let answer = client.modify_process_instance(request).await;
         refused(answer, Code::InvalidArgument, words);
     }
-    let by_id =
-        modify::TerminateInstruction { element_id: "task".to_owned(), ..Default::default() };
-    let moved = p::ModifyProcessInstanceRequest {
-        move_instructions: vec![modify::MoveInstruction::default()],
+    let both = modify::TerminateInstruction { element_id: "task".to_owned(), ..end(task) };
+    let answer = client.modify_process_instance(changed(instance, vec![], vec![both])).await;
+    refused(answer, Code::InvalidArgument, "both were given");
+    let nobody = changed(instance, vec![], vec![end_all("end")]);
+    let answer = client.modify_process_instance(nobody).await;
+    refused(answer, Code::InvalidArgument, "no active instance");
+    complete(&mut client, taken.key).await.unwrap();
+}
+
+fn end_all(element_id: &str) -> modify::TerminateInstruction {
+    modify::TerminateInstruction { element_id: element_id.to_owned(), ..Default::default() }
+}
+
+#[tokio::test]
+async fn tokens_are_moved_and_ended_by_the_name_of_their_element() {
+    let bench = Bench::start().await;
+    let mut client = bench.client().await;
+    deployed(&mut client, &[file!("subprocess-mapping.bpmn")]).await;
+    let instance = create(&mut client, "subprocess-mapping", r#"{"a":1}"#).await;
+    let first = job(&mut client, "subprocess-mapping").await;
+    let moved = modify::MoveInstruction {
+        source_element_id: "work".to_owned(),
+        target_element_id: "after".to_owned(),
+        variable_instructions: vec![give(r#"{"l":2}"#, "after")],
+        infer_ancestor_scope_from_source_hierarchy: true,
+        ..Default::default()
+    };
+    let request = p::ModifyProcessInstanceRequest {
+        move_instructions: vec![moved],
         ..changed(instance, vec![], vec![])
     };
-    for request in [changed(instance, vec![], vec![by_id]), moved] {
-        let answer = client.modify_process_instance(request).await;
-        refused(answer, Code::Unimplemented, "not supported yet");
-    }
-    complete(&mut client, taken.key).await.unwrap();
+    client.modify_process_instance(request).await.unwrap();
+    refused(complete(&mut client, first.key).await, Code::NotFound, "no such job");
+    let second = job(&mut client, "subprocess-after").await;
+    assert_eq!(json(&second.variables), json(r#"{"a":1,"l":2}"#));
+    let request = changed(instance, vec![], vec![end_all("after")]);
+    client.modify_process_instance(request).await.unwrap();
+    let request = changed(instance, vec![], vec![]);
+    refused(client.modify_process_instance(request).await, Code::NotFound, "no process instance");
 }
 
 async fn definition(client: &mut Client, files: (&str, &str)) -> i64 {

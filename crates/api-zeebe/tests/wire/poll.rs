@@ -274,6 +274,8 @@ async fn a_job_too_large_for_a_message_waits_for_a_person_and_holds_up_nobody() 
     bench.wait_for_state(large, "incident").await;
     let view = bench.server.gateway().job(key).await.unwrap().unwrap();
     assert!(view.message.contains("larger than a message may be"), "{}", view.message);
+    let incident = view.extra.unwrap().incident.unwrap();
+    assert_eq!(incident.kind, windlass_record::event::IncidentKind::TooLarge);
 }
 
 #[tokio::test]

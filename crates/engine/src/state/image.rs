@@ -17,11 +17,13 @@
 //! G, B                         the same on the side of those who ask with tokens
 //! u queue(4) key               hold            r tenant 0 id         request
 //! d tenant 0 kind 0 id         document        D (as d)              its bytes, by the shell
+//! s key(8)                     schedule
 //! m                            counters        R P V E T S M N I U A C H W K F  flows, see
 //!                                              windlass_flow
 //! ```
 
 mod load;
+mod schedule;
 mod write;
 
 pub use load::LoadError;

@@ -23,6 +23,7 @@ pub(super) fn digest(state: &State, shelf: &Shelf) -> Vec<String> {
     limits(state, &mut out);
     memory(state, shelf, &mut out);
     out.extend(state.flow.described());
+    schedules(state, &mut out);
     out.sort();
     out
 }
@@ -153,6 +154,22 @@ fn memory(state: &State, shelf: &Shelf, out: &mut Vec<String>) {
         .map(|(stamp, group)| (stamp, &group.name, group.side))
         .collect();
     out.push(format!("idle {idle:?}"));
+}
+
+fn schedules(state: &State, out: &mut Vec<String>) {
+    for one in state.schedules.by_key.values() {
+        out.push(format!(
+            "schedule {:?}",
+            (
+                (one.key, &one.name, one.version, &one.settings, &one.paused),
+                (one.created_ms, one.updated_ms, one.next_due_ms, one.caught_up, one.live),
+                (&one.queued, &one.runs, one.started, one.skipped, one.failed),
+            )
+        ));
+    }
+    all(out, "schedule due", &state.schedules.due);
+    all(out, "schedule ready", &state.schedules.ready);
+    all(out, "schedule run", &state.schedules.by_run);
 }
 
 fn all(out: &mut Vec<String>, what: &str, items: impl IntoIterator<Item = impl Debug>) {

@@ -8,8 +8,8 @@ use windlass_record::command::{
 use windlass_record::flow::{
     ActivateInstruction, BroadcastSignal, CancelInstance, CreateInstance, DefinitionKind,
     DeleteResource, DeployResources, FlowCommand, Key, MigrateInstance, ModifyInstance,
-    ProcessReference, PublishMessage, SetVariables, TerminateInstruction, UpdateUserTask,
-    UserTaskAction,
+    MoveAncestor, MoveInstruction, ProcessReference, PublishMessage, SetVariables,
+    TerminateInstruction, UpdateUserTask, UserTaskAction,
 };
 use windlass_record::id::PartitionId;
 use windlass_record::rejection::Rejection;
@@ -201,9 +201,22 @@ impl World {
             .collect();
         let terminate = (0..self.random.below(3))
             .filter(|_| !members.is_empty())
-            .map(|_| TerminateInstruction { key: *self.random.of(&members) })
+            .map(|_| TerminateInstruction::Instance(*self.random.of(&members)))
             .collect();
-        FlowCommand::ModifyInstance(ModifyInstance { key, activate, terminate })
+        let scopes = [
+            MoveAncestor::Instance(Key::NONE),
+            MoveAncestor::SourceParent,
+            MoveAncestor::SourceHierarchy,
+        ];
+        let moves = (0..self.random.below(2))
+            .map(|_| MoveInstruction {
+                source: TerminateInstruction::Element(self.some_node(definition)),
+                target_id: self.some_node(definition),
+                ancestor: *self.random.of(&scopes),
+                variables: Vec::new(),
+            })
+            .collect();
+        FlowCommand::ModifyInstance(ModifyInstance { key, activate, terminate, moves })
     }
 
     /// To another version, each element to itself; or anywhere.
@@ -329,7 +342,7 @@ impl World {
                     retries: Some(self.random.below(2) as i32),
                     backoff_ms: Some(self.random.below(3_000)),
                     progressed: false,
-                    permanent: false,
+                    kind: Default::default(),
                     variables,
                 }),
                 _ => Command::ThrowError(ThrowError {

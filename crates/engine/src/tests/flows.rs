@@ -277,7 +277,7 @@ impl Check {
             retries: Some(retries),
             backoff_ms: None,
             progressed: false,
-            permanent: false,
+            kind: Default::default(),
             variables: variables.as_bytes().into(),
         }))
         .expect("the job is active");

@@ -3,14 +3,18 @@
 use windlass_record::bound::Bounds;
 use windlass_record::command::{
     ActivateJobs, AppendLog, Bytes, CancelJob, Command, CompleteJob, ConfigureLimit,
-    ConfigureQueue, CreateJob, DocumentWrite, Due, ExtendLease, FailJob, JobOptions, Lease,
-    PauseQueue, PutDocuments, ReleaseJob, ReportProgress, ResolveIncident, ReturnJob, ThrowError,
-    UpdateJob,
+    ConfigureQueue, CreateJob, DocumentWrite, Due, ExtendLease, FailJob, FailureKind, JobOptions,
+    Lease, PauseQueue, PutDocuments, ReleaseJob, ReportProgress, ResolveIncident, ReturnJob,
+    ThrowError, UpdateJob,
 };
 use windlass_record::id::{JobKey, Token};
 use windlass_record::policy::{
     CancelPolicy, DeadlineOutcome, Deadlines, Dialect, Exhausted, JobOrder, LimitSettings,
     PriorityRule, QueueSettings, RateWindow, RetryPolicy,
+};
+use windlass_record::schedule::{
+    CatchUp, DeleteSchedule, JobTemplate, Overlap, PauseSchedule, PutPause, PutSchedule,
+    ScheduleAction, ScheduleCommand, ScheduleName, ScheduleSettings, ScheduleTime, ScheduleTimes,
 };
 
 use crate::verb::check::{Check, queue_name};
@@ -76,6 +80,10 @@ pub(super) fn small_bounds() -> Bounds {
         limit_keys_max: 5,
         job_types_max: 2,
         message_bytes_max: 8,
+        schedules_max: 2,
+        schedule_queued_max: 2,
+        schedule_catch_up_max: 3,
+        schedule_late_ms_max: 10_000,
         ..Bounds::default()
     }
 }
@@ -106,7 +114,10 @@ impl World {
                 self.random.next();
             }
             // A shell that is late: time passes and commands come before the timers.
-            2 => check.now_ms += self.random.below(200),
+            2 => {
+                let late_ms = *self.random.of(&[200, 200, 200, 150_000]);
+                check.now_ms += self.random.below(late_ms);
+            }
             3 => check.fire(),
             4 if self.random.one_in(5) => {
                 let context = check.context();
@@ -123,7 +134,7 @@ impl World {
     }
 
     fn command(&mut self, check: &mut Check) {
-        let command = match self.random.below(40) {
+        let command = match self.random.below(43) {
             0..11 => Command::CreateJob(self.create(check)),
             11..19 => Command::ActivateJobs(self.activate(check)),
             19..24 => Command::CompleteJob(CompleteJob {
@@ -187,7 +198,7 @@ impl World {
                 settings: self.limit_settings(),
             }),
             38 => Command::PutDocuments(PutDocuments { documents: self.documents() }),
-            _ => match self.handed.pop() {
+            39 => match self.handed.pop() {
                 Some(handed) => Command::ReturnJob(ReturnJob {
                     token: Token { key: handed.key, activation: handed.activation },
                     turn: handed.turn,
@@ -195,6 +206,7 @@ impl World {
                 }),
                 None => return,
             },
+            _ => Command::Schedule(self.schedule(check)),
         };
         if let Ok(Answer::Activated(handed)) = check.give(command) {
             self.handed.extend(handed);
@@ -217,6 +229,70 @@ impl World {
             },
             payload: self.bytes(),
             options: self.random.one_in(2).then(|| Box::new(self.options())),
+        }
+    }
+
+    fn schedule(&mut self, check: &Check) -> ScheduleCommand {
+        let name = ScheduleName {
+            tenant: "default".into(),
+            name: (*self.random.of(&["s1", "s2", "s3"])).into(),
+        };
+        let expected_version = self.random.one_in(5).then(|| self.random.below(3));
+        match self.random.below(10) {
+            0..4 => {
+                let settings = self.schedule_settings(check);
+                let reason = || Box::from("not now");
+                let pause = match self.random.below(6) {
+                    0 => PutPause::Paused(reason()),
+                    1 => PutPause::Running,
+                    _ => PutPause::AsItIs,
+                };
+                ScheduleCommand::Put(Box::new(PutSchedule {
+                    name,
+                    expected_version,
+                    settings,
+                    pause,
+                }))
+            }
+            4 => ScheduleCommand::Delete(DeleteSchedule { name, expected_version }),
+            5 => ScheduleCommand::Pause(PauseSchedule { name, reason: "enough".into() }),
+            6 => ScheduleCommand::Resume(name),
+            _ => ScheduleCommand::RunNow(name),
+        }
+    }
+
+    fn schedule_settings(&mut self, check: &Check) -> ScheduleSettings {
+        let job = self.create(check);
+        let template = JobTemplate {
+            queue: job.queue.queue,
+            job_type: job.job_type,
+            group: job.group,
+            priority: job.priority,
+            retries: job.retries,
+            payload: job.payload,
+            options: job
+                .options
+                .map(|options| Box::new(JobOptions { request_id: "".into(), ..*options })),
+        };
+        let random = &mut self.random;
+        let time = ScheduleTime {
+            expression: (*random.of(&["0/20 * * * * *", "R/PT7S", "*:*:0/30", "hourly"])).into(),
+            zone: (*random.of(&["", "Europe/Berlin"])).into(),
+        };
+        ScheduleSettings {
+            owner: "native".into(),
+            spec: "{}".into(),
+            times: ScheduleTimes {
+                expressions: vec![time],
+                starts_ms: random.one_in(4).then(|| check.now_ms + 5_000),
+                ends_ms: random.one_in(4).then(|| check.now_ms + 50_000),
+            },
+            overlap: *random.of(&[Overlap::Skip, Overlap::Queue, Overlap::Replace, Overlap::Allow]),
+            catch_up: *random.of(&[CatchUp::None, CatchUp::One, CatchUp::All]),
+            action: match random.one_in(8) {
+                true => ScheduleAction::Workflow { request: "{}".into() },
+                false => ScheduleAction::Job(Box::new(template)),
+            },
         }
     }
 
@@ -288,7 +364,7 @@ impl World {
             backoff_ms: self.random.one_in(2).then(|| self.random.below(100)),
             progressed: self.random.one_in(2),
             variables: Default::default(),
-            permanent: self.random.one_in(10),
+            kind: FailureKind::of(self.random.one_in(10)),
         }
     }
 

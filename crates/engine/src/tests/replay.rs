@@ -164,7 +164,7 @@ fn every_step_of_a_random_history_is_rebuilt_exactly() {
     });
     let met = met.into_inner().expect("no seed has failed");
     // One seed alone need not meet them all.
-    assert!(met.len() == 24 || std::env::var_os("WINDLASS_SEED").is_some(), "only {met:?}");
+    assert!(met.len() == 25 || std::env::var_os("WINDLASS_SEED").is_some(), "only {met:?}");
 }
 
 /// Everything ends: no payload, key, lane or limit is left behind, neither in the state nor in the
@@ -176,6 +176,7 @@ fn nothing_is_left_behind() {
         for _ in 0..150 {
             run.step();
         }
+        run.check.delete_schedules();
         let keys: Vec<_> = run.check.engine.state().jobs().iter().map(|(_, job)| job.key).collect();
         for key in keys {
             run.check.cancel(key, true).expect("any live job can be cancelled by force");
@@ -187,6 +188,8 @@ fn nothing_is_left_behind() {
         run.take_checkpoint();
         let state = run.check.engine.state();
         assert_eq!(state.jobs().live(), 0);
+        assert!(state.schedules().is_empty());
+        assert_eq!(state.schedules().counts(), (0, 0));
         assert_eq!(state.types.len(), 0);
         assert_eq!(state.workers.len(), 0);
         assert_eq!(state.incidents.len(), 0);

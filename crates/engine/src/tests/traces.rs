@@ -1,7 +1,7 @@
 //! The golden traces of Docspell's scheduler, `reference/queues.md` A2: one worker, everything
 //! submitted up front in the order as listed. Names say group, number, and High or Low.
 
-use windlass_record::command::{Command, CreateJob, FailJob, JobOptions};
+use windlass_record::command::{Command, CreateJob, FailJob, FailureKind, JobOptions};
 use windlass_record::event::Outcome;
 use windlass_record::policy::{
     CancelPolicy, Exhausted, JobOrder, PriorityRule, QueueSettings, RetryPolicy,
@@ -131,7 +131,9 @@ fn t7_permanent_errors_and_cancelled_failures() {
     let mut check = Check::new();
     let key = check.create(docspell(2));
     check.take("joex");
-    check.give(Command::FailJob(FailJob { permanent: true, ..failure(key) })).expect("it is held");
+    check
+        .give(Command::FailJob(FailJob { kind: FailureKind::Permanent, ..failure(key) }))
+        .expect("it is held");
     assert_eq!(check.outcome(key), Some(Outcome::FailedForGood));
 
     let options = JobOptions {

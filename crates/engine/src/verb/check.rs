@@ -11,6 +11,7 @@ use windlass_record::event::{Event, Outcome};
 use windlass_record::id::{JobKey, PartitionId, Payload, PayloadHandle, Token};
 use windlass_record::policy::{LimitSettings, QueueSettings, RateWindow};
 use windlass_record::rejection::Rejection;
+use windlass_record::schedule::{DeleteSchedule, ScheduleCommand};
 
 use crate::lifecycle::JobState;
 use crate::state::job::Job;
@@ -217,6 +218,16 @@ impl Check {
         self.give(Command::PauseQueue(command)).expect("the queue exists");
     }
 
+    pub(crate) fn delete_schedules(&mut self) {
+        let all = self.engine.state().schedules().by_key.values();
+        let names: Vec<_> = all.map(|schedule| schedule.name.clone()).collect();
+        for name in names {
+            let command = DeleteSchedule { name, expected_version: None };
+            let command = Command::Schedule(ScheduleCommand::Delete(command));
+            self.give(command).expect("it is there");
+        }
+    }
+
     pub(crate) fn complete(&mut self, key: JobKey) -> Result<Answer, Rejection> {
         self.give(Command::CompleteJob(CompleteJob {
             lease: Lease { key, activation: None },
@@ -266,7 +277,7 @@ pub(crate) fn failure(key: JobKey) -> FailJob {
         backoff_ms: None,
         progressed: false,
         variables: Default::default(),
-        permanent: false,
+        kind: Default::default(),
     }
 }
 

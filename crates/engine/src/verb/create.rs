@@ -21,14 +21,7 @@ pub(super) fn decide<S: Sink>(
     step: &mut Step<'_, S>,
     command: &CreateJob,
 ) -> Result<Answer, Rejection> {
-    step.name("tenant", &command.queue.tenant)?;
-    step.name("queue", &command.queue.queue)?;
-    step.optional_name("type", &command.job_type)?;
-    step.optional_name("group", &command.group)?;
-    at_most(Bound::PayloadBytes, command.payload.len(), step.bounds.payload_bytes_max)?;
-    if command.retries < 0 {
-        return Err(Rejection::OutOfRange { field: "retries" });
-    }
+    check_form(step, command)?;
     let now_ms = step.context.now_ms;
     let wait_ms = wait_ms(command.due, now_ms);
     step.duration(wait_ms)?;
@@ -42,7 +35,7 @@ pub(super) fn decide<S: Sink>(
         room(Bound::JobTypes, step.state.types.len(), step.bounds.job_types_max)?;
     }
     if let Some(options) = &command.options {
-        check_options(step, command, options)?;
+        check_keys(step, command, options)?;
         if let Some(answer) = check_memory(step, queue, command, options)? {
             return Ok(answer);
         }
@@ -85,6 +78,25 @@ pub(super) fn decide<S: Sink>(
     Ok(Answer::Created { key, existing: false })
 }
 
+/// Refuses what could never be a job, whatever there is besides.
+pub(super) fn check_form<S: Sink>(
+    step: &Step<'_, S>,
+    command: &CreateJob,
+) -> Result<(), Rejection> {
+    step.name("tenant", &command.queue.tenant)?;
+    step.name("queue", &command.queue.queue)?;
+    step.optional_name("type", &command.job_type)?;
+    step.optional_name("group", &command.group)?;
+    at_most(Bound::PayloadBytes, command.payload.len(), step.bounds.payload_bytes_max)?;
+    if command.retries < 0 {
+        return Err(Rejection::OutOfRange { field: "retries" });
+    }
+    match &command.options {
+        Some(options) => check_options(step, options),
+        None => Ok(()),
+    }
+}
+
 /// How long the job is not to be handed out.
 fn wait_ms(due: Due, now_ms: u64) -> u64 {
     match due {
@@ -94,11 +106,7 @@ fn wait_ms(due: Due, now_ms: u64) -> u64 {
     }
 }
 
-fn check_options<S: Sink>(
-    step: &Step<'_, S>,
-    command: &CreateJob,
-    options: &JobOptions,
-) -> Result<(), Rejection> {
+fn check_options<S: Sink>(step: &Step<'_, S>, options: &JobOptions) -> Result<(), Rejection> {
     at_most(Bound::HeaderBytes, options.headers.len(), step.bounds.header_bytes_max)?;
     step.optional_name("unique key", &options.unique_key)?;
     step.optional_name("request id", &options.request_id)?;
@@ -111,6 +119,15 @@ fn check_options<S: Sink>(
     {
         step.positive("deadline", after_ms)?;
     }
+    Ok(())
+}
+
+/// Refuses new limit keys when there are too many.
+fn check_keys<S: Sink>(
+    step: &Step<'_, S>,
+    command: &CreateJob,
+    options: &JobOptions,
+) -> Result<(), Rejection> {
     let tenant = &*command.queue.tenant;
     let is_new = |key: &&&str| {
         !key.is_empty() && !step.state.limit_names.contains_key(&(tenant, **key) as &dyn PairName)

@@ -2,7 +2,7 @@
 //! a live lease somebody else may have the job, and a worker that always overruns uses up no retry.
 
 use windlass_record::bound::Bound;
-use windlass_record::command::FailJob;
+use windlass_record::command::{FailJob, FailureKind};
 use windlass_record::event::{Event, IncidentKind, Outcome};
 use windlass_record::id::Payload;
 use windlass_record::policy::Exhausted;
@@ -40,7 +40,7 @@ pub(super) fn decide<S: Sink>(
             retries_given: command.retries,
             backoff_given_ms: command.backoff_ms,
             progressed: command.progressed,
-            permanent: command.permanent,
+            kind: command.kind,
         },
     );
     Ok(Answer::Done)
@@ -52,7 +52,7 @@ pub(super) struct AttemptFailed<'a> {
     pub(super) retries_given: Option<i32>,
     pub(super) backoff_given_ms: Option<u64>,
     pub(super) progressed: bool,
-    pub(super) permanent: bool,
+    pub(super) kind: FailureKind,
 }
 
 impl<'a> AttemptFailed<'a> {
@@ -63,7 +63,7 @@ impl<'a> AttemptFailed<'a> {
             retries_given: None,
             backoff_given_ms: None,
             progressed: false,
-            permanent: false,
+            kind: FailureKind::Usual,
         }
     }
 }
@@ -87,7 +87,7 @@ impl<S: Sink> Step<'_, S> {
             retries_given: failed.retries_given,
             backoff_given_ms: failed.backoff_given_ms,
             progressed: failed.progressed,
-            permanent: failed.permanent,
+            permanent: failed.kind != FailureKind::Usual,
             jitter: jitter(self.context.seed, key.raw(), job.attempt),
         };
         let (attempt, on_exhausted) = (job.attempt.saturating_add(1), job.exhausted());
@@ -104,10 +104,10 @@ impl<S: Sink> Step<'_, S> {
                 Exhausted::Incident => self.emit(&Event::IncidentRaised {
                     key,
                     incident: self.next_key(),
-                    kind: if failed.permanent {
-                        IncidentKind::Permanent
-                    } else {
-                        IncidentKind::NoRetries
+                    kind: match failed.kind {
+                        FailureKind::Usual => IncidentKind::NoRetries,
+                        FailureKind::Permanent => IncidentKind::Permanent,
+                        FailureKind::TooLarge => IncidentKind::TooLarge,
                     },
                     retries,
                     failures,
@@ -115,8 +115,10 @@ impl<S: Sink> Step<'_, S> {
                     message: failed.message,
                 }),
                 Exhausted::Fail => {
-                    let outcome =
-                        if failed.permanent { Outcome::FailedForGood } else { Outcome::Failed };
+                    let outcome = match failed.kind {
+                        FailureKind::Usual => Outcome::Failed,
+                        FailureKind::Permanent | FailureKind::TooLarge => Outcome::FailedForGood,
+                    };
                     self.end(slot, outcome, failed.message);
                 }
             },

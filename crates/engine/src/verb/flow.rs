@@ -316,6 +316,7 @@ mod tests {
                 key,
                 activate: vec![activate],
                 terminate: Vec::new(),
+                moves: Vec::new(),
             }),
             FlowCommand::SetVariables(SetVariables {
                 scope: key,
@@ -353,7 +354,7 @@ mod tests {
             retries: None,
             backoff_ms: None,
             progressed: false,
-            permanent: false,
+            kind: Default::default(),
             variables: bytes(),
         }));
         commands.push(Command::ThrowError(ThrowError {

@@ -41,7 +41,7 @@ pub(super) fn decide<S: Sink>(
 
 #[cfg(test)]
 mod tests {
-    use windlass_record::command::{Command, FailJob, JobOptions};
+    use windlass_record::command::{Command, FailJob, FailureKind, JobOptions};
     use windlass_record::id::JobKey;
 
     use super::*;
@@ -118,7 +118,9 @@ mod tests {
             ..job_with("q", "a", options)
         });
         check.take("q");
-        check.give(Command::FailJob(FailJob { permanent: true, ..failure(key) })).expect("held");
+        check
+            .give(Command::FailJob(FailJob { kind: FailureKind::Permanent, ..failure(key) }))
+            .expect("held");
         check
             .give(Command::ResolveIncident(ResolveIncident { key, retries: None }))
             .expect("it waits");

@@ -1,9 +1,11 @@
-//! What time does: leases end, backoffs end, deadlines pass, rate windows free, timers of flows fire.
+//! What time does: leases end, backoffs end, deadlines pass, rate windows free, timers of flows
+//! fire, schedules are due.
 
 use windlass_record::event::{DeadlineKind, Event, Outcome, ReadyCause};
 use windlass_record::policy::DeadlineOutcome;
 
 use super::fail::AttemptFailed;
+use super::schedule;
 use crate::lifecycle::JobState;
 use crate::state::deadline_of;
 use crate::state::job::{Flags, Slot};
@@ -23,7 +25,7 @@ pub(crate) fn fire<S: Sink>(step: &mut Step<'_, S>, steps_max: usize) -> usize {
             step.emit(&Event::RateFreed { limit });
             continue;
         }
-        if !windlass_flow::kernel::fire(step) {
+        if !windlass_flow::kernel::fire(step) && !schedule::fire(step) {
             return done;
         }
     }

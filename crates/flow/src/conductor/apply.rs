@@ -85,7 +85,7 @@ impl FlowState {
                 self.leave_limit(&limit, *key);
                 self.link_ended(*key);
             }
-            WorkflowEvent::WorkflowRemoved { key } => self.workflow_removed(*key),
+            WorkflowEvent::WorkflowRemoved { key, forget: _ } => self.workflow_removed(*key),
             WorkflowEvent::WorkflowVariablesSet { key, variables } => {
                 self.workflow_mut(*key, now_ms).variables = (*variables).into();
             }
@@ -128,7 +128,7 @@ impl FlowState {
             WorkflowEvent::TaskDue { task, at_ms } => self.set_task_due(*task, *at_ms, now_ms),
             WorkflowEvent::TaskQueued { task } => self.queue(Todo::Task(*task)),
             WorkflowEvent::TaskAdvanced { task, to } => {
-                self.task_mut(*task, now_ms).advanced = *to;
+                self.task_advanced(*task, *to, now_ms);
                 self.queue(Todo::Task(*task));
             }
             WorkflowEvent::TaskFollowed { task, retried } => {
@@ -360,14 +360,13 @@ impl FlowState {
     fn link_ended(&mut self, key: Key) {
         let workflow = self.workflows.known(key);
         let bytes = self.workflows.bytes_of(workflow);
-        self.workflows.ended.insert((workflow.ended_ms, key));
+        self.workflows.ended.insert((workflow.ended_ms, key), bytes);
         self.workflows.ended_bytes = self.workflows.ended_bytes.saturating_add(bytes);
     }
 
     fn unlink_ended(&mut self, key: Key) {
-        let workflow = self.workflows.known(key);
-        let bytes = self.workflows.bytes_of(workflow);
-        if self.workflows.ended.remove(&(workflow.ended_ms, key)) {
+        let ended_ms = self.workflows.known(key).ended_ms;
+        if let Some(bytes) = self.workflows.ended.remove(&(ended_ms, key)) {
             self.workflows.ended_bytes = self.workflows.ended_bytes.saturating_sub(bytes);
         }
     }
@@ -543,6 +542,18 @@ impl FlowState {
         self.queue(Todo::Task(scheduled.key));
     }
 
+    fn task_advanced(&mut self, key: Key, to: u32, now_ms: u64) {
+        let task = self.task_mut(key, now_ms);
+        task.advanced = to;
+        // The turn of one that was skipped beforehand has come.
+        if task.status == TaskStatus::Skipped {
+            let workflow = task.workflow;
+            if let Some(workflow) = self.workflows.workflows.get_mut(&workflow) {
+                workflow.open.insert(key);
+            }
+        }
+    }
+
     /// Puts a task into all indexes but that of what joins wait for.
     pub(crate) fn link_task(&mut self, key: Key, mut task: Task) {
         task.compile_added();
@@ -550,7 +561,7 @@ impl FlowState {
             workflow.tasks.insert(key);
             let newest = workflow.newest.entry(task.reference.clone()).or_insert(key);
             *newest = (*newest).max(key);
-            if !task.followed {
+            if !task.followed && !task.awaits_its_turn() {
                 workflow.open.insert(key);
             }
         }
@@ -733,6 +744,11 @@ impl Task {
         self.added_plan = (!self.added.is_empty()).then(|| {
             Arc::new(Plan::compile_added(serde_json::from_str(&self.added).unwrap_or_default()))
         });
+    }
+
+    /// Whether it was skipped by hand before its turn came.
+    pub(crate) fn awaits_its_turn(&self) -> bool {
+        self.status == TaskStatus::Skipped && self.advanced == 0
     }
 
     pub(crate) fn is_join(&self, plan: &Plan) -> bool {

@@ -74,6 +74,9 @@ impl FlowState {
 
     /// After the last image: what joins wait for, and how large what has ended is.
     pub(crate) fn finish_load_of_workflows(&mut self) {
+        // Those of definitions that were forgotten are nobody's newest.
+        let definitions = &self.workflows.definitions;
+        self.workflows.snapshots.retain(|listed, _| definitions.contains_key(listed));
         let open = self.workflows.tasks.iter().filter(|(_, task)| !task.followed);
         let joins: Vec<Key> = open
             .filter(|(_, task)| task.is_join(&self.workflows.plan_of(task)))
@@ -82,12 +85,12 @@ impl FlowState {
         for join in joins {
             self.watch(join);
         }
-        self.workflows.ended_bytes = self
-            .workflows
-            .ended
-            .iter()
-            .map(|(_, key)| self.workflows.bytes_of(self.workflows.known(*key)))
-            .sum();
+        let ended: Vec<(u64, Key)> = self.workflows.ended.keys().copied().collect();
+        for (ended_ms, key) in ended {
+            let bytes = self.workflows.bytes_of(self.workflows.known(key));
+            self.workflows.ended.insert((ended_ms, key), bytes);
+        }
+        self.workflows.ended_bytes = self.workflows.ended.values().sum();
     }
 }
 

@@ -43,8 +43,8 @@ pub struct Workflows {
     pub(crate) idempotent: BTreeMap<(Text, Text), Key>,
     /// Workflows that hold or wait for a place of a rate limit key. Derived.
     pub(crate) limited: BTreeMap<Text, BTreeSet<Key>>,
-    /// Workflows that have ended, oldest first. Derived.
-    pub(crate) ended: BTreeSet<(u64, Key)>,
+    /// Workflows that have ended, oldest first, and about how many bytes each takes. Derived.
+    pub(crate) ended: BTreeMap<(u64, Key), usize>,
     /// Bytes of those, about. Derived.
     pub(crate) ended_bytes: usize,
     /// When workers last asked for a queue (ms since the epoch). Not part of what is saved.
@@ -338,5 +338,24 @@ impl Workflow {
     pub(crate) fn bytes(&self) -> usize {
         const NUMBERS: usize = 512;
         NUMBERS + self.input.len() + self.output.len() + self.variables.len() + self.reason.len()
+    }
+}
+
+impl Workflows {
+    /// All workflows, in order.
+    pub fn keys(&self) -> Vec<Key> {
+        let mut keys: Vec<Key> = self.workflows.keys().copied().collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    /// The tasks of a workflow, in order.
+    pub fn tasks_of(&self, workflow: Key) -> Vec<Key> {
+        self.workflow(workflow).map(|it| it.tasks.iter().copied().collect()).unwrap_or_default()
+    }
+
+    /// Those that are not followed yet, in order.
+    pub fn open_tasks(&self, workflow: Key) -> Vec<Key> {
+        self.workflow(workflow).map(|it| it.open.iter().copied().collect()).unwrap_or_default()
     }
 }

@@ -63,7 +63,10 @@ impl Place {
 pub(crate) fn go_on<P: Port>(port: &mut P, key: Key) {
     let state = workflows(port);
     let Some(task) = state.task(key) else { return };
-    if task.followed || state.known(task.workflow).status != WorkflowStatus::Running {
+    if task.followed
+        || task.awaits_its_turn()
+        || state.known(task.workflow).status != WorkflowStatus::Running
+    {
         return;
     }
     match task.status {
@@ -100,7 +103,7 @@ pub(crate) fn schedule_with<P: Port>(
     let reference = place.reference(&node.reference);
     // One that was skipped by hand has a record already.
     if let Some(skipped) = skipped(state, workflow, &reference) {
-        emit(port, WorkflowEvent::TaskQueued { task: skipped });
+        emit(port, WorkflowEvent::TaskAdvanced { task: skipped, to: 1 });
         return;
     }
     let key = port.next_key();
@@ -140,7 +143,7 @@ pub(crate) fn schedule_with<P: Port>(
 fn skipped(state: &Workflows, workflow: Key, reference: &str) -> Option<Key> {
     let key = *state.known(workflow).newest.get(reference)?;
     let task = state.task(key)?;
-    (task.status == TaskStatus::Skipped && !task.followed).then_some(key)
+    (task.awaits_its_turn() && !task.followed).then_some(key)
 }
 
 /// The plan that a place is in.

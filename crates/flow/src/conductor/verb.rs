@@ -59,6 +59,26 @@ pub fn decide<P: Port>(
     }
 }
 
+/// Starts a workflow for a schedule: `_scheduledTime` and `_executedTime` are in its input.
+pub fn start_scheduled<P: Port>(
+    port: &mut P,
+    request: &str,
+    schedule: &str,
+    scheduled_for_ms: u64,
+    now_ms: u64,
+) -> Result<Key, FlowRejection> {
+    let mut request = Start::parse(&json(request.as_bytes())?)?;
+    let times = [
+        ("_scheduledTime", Value::from(scheduled_for_ms)),
+        ("_executedTime", now_ms.into()),
+        ("_startedByScheduler", schedule.into()),
+    ];
+    request.input.extend(times.map(|(name, value)| (name.to_owned(), value)));
+    let (workflow, _) =
+        start::start(port, request).map_err(|start::NotStarted(refused)| refused)?;
+    Ok(workflow)
+}
+
 /// JSON that came with a command.
 pub(crate) fn json(bytes: &[u8]) -> Result<Value, FlowRejection> {
     serde_json::from_slice(bytes)
@@ -135,11 +155,7 @@ fn control<P: Port>(
 }
 
 /// Ends a workflow by hand.
-pub(crate) fn terminate<P: Port>(
-    port: &mut P,
-    key: Key,
-    reason: &str,
-) -> Result<(), FlowRejection> {
+pub fn terminate<P: Port>(port: &mut P, key: Key, reason: &str) -> Result<(), FlowRejection> {
     match known(port, key)? {
         WorkflowStatus::Completed => {
             Err(conflict("Cannot terminate a COMPLETED workflow.".to_owned()))
@@ -190,7 +206,7 @@ fn remove<P: Port>(port: &mut P, key: Key, only_at_rest: bool) -> Result<(), Flo
             super::task::cancel(port, task);
         }
     }
-    emit(port, WorkflowEvent::WorkflowRemoved { key });
+    emit(port, WorkflowEvent::WorkflowRemoved { key, forget: true });
     Ok(())
 }
 

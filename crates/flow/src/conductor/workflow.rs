@@ -295,12 +295,12 @@ fn retire<P: Port>(port: &mut P) {
             return;
         }
         // A child stays while its parent may look at it.
-        let oldest = state.ended.iter().map(|(_, key)| *key).take(FAN_OUT_MAX).find(|key| {
+        let oldest = state.ended.keys().map(|(_, key)| *key).take(FAN_OUT_MAX).find(|key| {
             let parent = state.task(state.known(*key).parent_task);
             let parent = parent.and_then(|task| state.workflow(task.workflow));
             parent.is_none_or(|parent| parent.status.is_at_rest())
         });
         let Some(key) = oldest else { return };
-        emit(port, WorkflowEvent::WorkflowRemoved { key });
+        emit(port, WorkflowEvent::WorkflowRemoved { key, forget: false });
     }
 }

@@ -6,30 +6,28 @@
 //! `5#2` the second Friday. Sunday is 0 and 7. The macros are `@yearly`, `@annually`, `@monthly`,
 //! `@weekly`, `@daily`, `@midnight` and `@hourly`.
 
-use jiff::civil::{Date, DateTime, Time, Weekday};
-use jiff::tz::{AmbiguousOffset, TimeZone};
-use jiff::{Timestamp, ToSpan};
+use jiff::ToSpan;
+use jiff::civil::{Date, Weekday};
+use jiff::tz::TimeZone;
 
-use super::{ParseError, timestamp};
-
-/// February 29th on a given weekday comes back after 40 years at the latest.
-const YEARS_MAX: i16 = 41;
+use super::ParseError;
+use super::clock::{Bits, Clock, Dates, Times};
 
 /// Times of a clock.
 #[derive(Clone, Debug)]
 pub struct Cron {
-    seconds: Bits,
-    minutes: Bits,
-    hours: Bits,
-    months: Bits,
-    days: Vec<Day>,
-    weekdays: Vec<Weekdays>,
+    times: Times,
+    days: Days,
     zone: TimeZone,
 }
 
-/// Bit n is value n.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Bits(u64);
+/// The days of a cron: each must match all three fields.
+#[derive(Clone, Debug)]
+struct Days {
+    months: Bits,
+    days: Vec<Day>,
+    weekdays: Vec<Weekdays>,
+}
 
 /// One item of the day-of-month field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,108 +72,46 @@ impl Cron {
         let field = |name: &str, text: &str, range| {
             Bits::parse(text, range).ok_or_else(|| refused(format!("the {name} '{text}'")))
         };
-        Ok(Cron {
+        let times = Times {
             seconds: field("second", seconds, Range::new(0, 59, &[], 0))?,
             minutes: field("minute", minutes, Range::new(0, 59, &[], 0))?,
             hours: field("hour", hours, Range::new(0, 23, &[], 0))?,
+        };
+        let days = Days {
             months: field("month", months, Range::new(1, 12, MONTHS, 1))?,
             days: items(days, Day::parse)
                 .ok_or_else(|| refused(format!("the day of the month '{days}'")))?,
             weekdays: items(weekdays, Weekdays::parse)
                 .ok_or_else(|| refused(format!("the day of the week '{weekdays}'")))?,
-            zone: TimeZone::UTC,
-        })
+        };
+        Ok(Cron { times, days, zone: TimeZone::UTC })
     }
 
-    /// The same times on the clocks of a zone. A time that the clocks skip moves on with them; one
-    /// that they repeat fires once, unless it is one of every hour.
+    /// The same times on the clocks of a zone. Where they change, `clock` has the rule: Spring's own
+    /// expressions drop a time that the clocks skip, and run one twice that they repeat, which is
+    /// what nobody wants of a nightly job.
     pub fn in_zone(self, zone: TimeZone) -> Cron {
         Cron { zone, ..self }
     }
 
     /// The first time after this one; `None` if there is none.
     pub fn next_after(&self, ms: u64) -> Option<u64> {
-        let after = timestamp(ms)?;
-        let mut from = after.to_zoned(self.zone.clone()).datetime();
-        let every_hour = self.hours == Bits::full(23);
-        loop {
-            let local = self.next_local(from)?;
-            let ambiguous = self.zone.to_ambiguous_timestamp(local);
-            let first = ambiguous.compatible().ok()?;
-            let mut due = first;
-            match ambiguous.offset() {
-                AmbiguousOffset::Fold { .. } if every_hour && first <= after => {
-                    due = ambiguous.later().ok()?;
-                }
-                AmbiguousOffset::Fold { .. }
-                | AmbiguousOffset::Gap { .. }
-                | AmbiguousOffset::Unambiguous { .. } => {}
-            }
-            if every_hour {
-                due = due.min(self.repeated_hour(after, due).unwrap_or(due));
-            }
-            if due > after {
-                return u64::try_from(due.as_millisecond()).ok();
-            }
-            from = local;
-        }
+        Clock { dates: &self.days, times: &self.times, zone: &self.zone }.next_after(ms)
+    }
+}
+
+impl Dates for Days {
+    fn matches_month(&self, _year: i16, month: i8) -> bool {
+        self.months.has(month)
     }
 
-    /// The first match in an hour that the clocks repeat between `after` and `before`.
-    fn repeated_hour(&self, after: Timestamp, before: Timestamp) -> Option<Timestamp> {
-        let change = self.zone.following(after).next()?.timestamp();
-        if change >= before {
-            return None;
-        }
-        let start = change.to_zoned(self.zone.clone()).datetime();
-        let local = self.next_local(start.checked_sub(1.second()).ok()?)?;
-        self.zone.to_ambiguous_timestamp(local).later().ok()
-    }
-
-    /// The first match after this time, on a clock that is never changed.
-    fn next_local(&self, after: DateTime) -> Option<DateTime> {
-        let from = after.checked_add(1.second()).ok()?.with().subsec_nanosecond(0).build().ok()?;
-        let today = from.date();
-        if self.matches_date(today)
-            && let Some(time) = self.next_time(from.time())
-        {
-            return Some(today.to_datetime(time));
-        }
-        let time = self.next_time(Time::midnight())?;
-        let last = today.year().saturating_add(YEARS_MAX);
-        let mut date = today.tomorrow().ok()?;
-        while date.year() <= last {
-            if !self.months.has(date.month()) {
-                date = date.last_of_month().tomorrow().ok()?;
-            } else if self.matches_date(date) {
-                return Some(date.to_datetime(time));
-            } else {
-                date = date.tomorrow().ok()?;
-            }
-        }
-        None
-    }
-
-    fn next_time(&self, from: Time) -> Option<Time> {
-        let time = |hour, minute, second| Time::new(hour, minute, second, 0).ok();
-        let (hour, minute) = (from.hour(), from.minute());
-        if self.hours.has(hour) {
-            if self.minutes.has(minute)
-                && let Some(second) = self.seconds.at_least(from.second())
-            {
-                return time(hour, minute, second);
-            }
-            if let Some(minute) = self.minutes.at_least(minute + 1) {
-                return time(hour, minute, self.seconds.at_least(0)?);
-            }
-        }
-        time(self.hours.at_least(hour + 1)?, self.minutes.at_least(0)?, self.seconds.at_least(0)?)
-    }
-
-    fn matches_date(&self, date: Date) -> bool {
-        self.months.has(date.month())
-            && self.days.iter().any(|day| day.matches(date))
+    fn matches_day(&self, date: Date) -> bool {
+        self.days.iter().any(|day| day.matches(date))
             && self.weekdays.iter().any(|weekdays| weekdays.matches(date))
+    }
+
+    fn years(&self) -> (i16, i16) {
+        (0, i16::MAX)
     }
 }
 
@@ -284,10 +220,6 @@ impl Range {
 }
 
 impl Bits {
-    fn full(high: u8) -> Bits {
-        Bits((0..=high).fold(0, |bits, value| bits | 1 << value))
-    }
-
     fn parse(text: &str, range: Range) -> Option<Bits> {
         text.split(',').try_fold(Bits(0), |Bits(all), item| {
             let (span, step) = match item.split_once('/') {
@@ -313,13 +245,5 @@ impl Bits {
             }
             Some(Bits((low..=high).step_by(step).fold(all, |bits, value| bits | 1 << value)))
         })
-    }
-
-    fn has(self, value: i8) -> bool {
-        u32::try_from(value).ok().and_then(|value| self.0.checked_shr(value)).unwrap_or(0) & 1 == 1
-    }
-
-    fn at_least(self, value: i8) -> Option<i8> {
-        (value.max(0)..60).find(|value| self.has(*value))
     }
 }

@@ -1,9 +1,11 @@
-//! Modify an instance: end element instances and enter elements by hand, all or nothing.
+//! Modify an instance: end element instances, enter elements and move tokens by hand, all or
+//! nothing.
 
 use std::collections::BTreeSet;
 
 use windlass_record::flow::{
-    ActivateInstruction, FlowAnswer, FlowEvent, FlowRejection, Key, ModifyInstance,
+    ActivateInstruction, FlowAnswer, FlowEvent, FlowRejection, Key, ModifyInstance, MoveAncestor,
+    MoveInstruction, TerminateInstruction, VariableInstruction,
 };
 
 use super::create::enterable;
@@ -33,19 +35,21 @@ pub(super) fn decide<P: Port>(
         .filter(|element| element.process.is_some() && element.phase == Phase::Active)
         .ok_or(FlowRejection::InstanceNotFound { key })?;
     let graph = instance.graph.clone();
-    let mut entries = Vec::new();
+    let (mut entries, mut ending) = (Vec::new(), Vec::new());
     for instruction in &command.activate {
         entries.push(checked(port, key, &graph, instruction)?);
     }
     for instruction in &command.terminate {
-        let is_of_instance =
-            port.state().element(instruction.key).is_some_and(|element| element.instance == key);
-        if !is_of_instance {
-            return Err(FlowRejection::ScopeNotFound { key: instruction.key });
+        ending.append(&mut meant(port, key, &graph, instruction)?);
+    }
+    for instruction in &command.moves {
+        for source in meant(port, key, &graph, &instruction.source)? {
+            entries.push(moved(port, key, &graph, (source, instruction))?);
+            ending.push(source);
         }
     }
 
-    if entries.is_empty() && ends_called(port, key, command) {
+    if entries.is_empty() && ends_called(port, key, &ending) {
         return Err(FlowRejection::ElementUnsuitable {
             id: graph.id.clone(),
             why: "nothing of the instance would be left, but a call activity waits for it: modify \
@@ -57,24 +61,24 @@ pub(super) fn decide<P: Port>(
     for entry in entries {
         enter(port, &graph, &entry);
     }
-    for instruction in &command.terminate {
-        if port.state().live(instruction.key).phase != Phase::Terminating {
-            port.emit(FlowEvent::ElementTerminating { key: instruction.key });
+    for key in ending {
+        if port.state().live(key).phase != Phase::Terminating {
+            port.emit(FlowEvent::ElementTerminating { key });
         }
     }
     Ok(FlowAnswer::Done)
 }
 
 /// Whether nothing would be left of an instance that another one called.
-fn ends_called<P: Port>(port: &P, instance: Key, command: &ModifyInstance) -> bool {
+fn ends_called<P: Port>(port: &P, instance: Key, ending: &[Key]) -> bool {
     let is_called = |key| {
         let process = port.state().live(key).process.as_ref();
         process.is_some_and(|process| process.parent != Key::NONE)
     };
-    if command.terminate.is_empty() || !is_called(instance) {
+    if ending.is_empty() || !is_called(instance) {
         return false;
     }
-    let mut gone: BTreeSet<Key> = command.terminate.iter().map(|it| it.key).collect();
+    let mut gone: BTreeSet<Key> = ending.iter().copied().collect();
     // From the inside out: a scope without anything in it is ended too.
     for key in members(port, instance).into_iter().rev() {
         let element = port.state().live(key);
@@ -86,19 +90,97 @@ fn ends_called<P: Port>(port: &P, instance: Key, command: &ModifyInstance) -> bo
     gone.contains(&instance)
 }
 
+/// The element instances that an instruction means.
+fn meant<P: Port>(
+    port: &P,
+    instance: Key,
+    graph: &Graph,
+    instruction: &TerminateInstruction,
+) -> Result<Vec<Key>, FlowRejection> {
+    let id = match instruction {
+        TerminateInstruction::Instance(key) => {
+            let is_of_instance =
+                port.state().element(*key).is_some_and(|element| element.instance == instance);
+            return if is_of_instance {
+                Ok(vec![*key])
+            } else {
+                Err(FlowRejection::ScopeNotFound { key: *key })
+            };
+        }
+        TerminateInstruction::Element(id) => id,
+    };
+    let node =
+        graph.find(id).ok_or_else(|| FlowRejection::ElementNotFound { id: (&**id).into() })?;
+    // The instances of a multi-instance end with it.
+    let is_meant = |key: &Key| {
+        let element = port.state().live(*key);
+        let around = port.state().element(element.scope);
+        element.node == node && around.is_none_or(|around| around.node != node)
+    };
+    let found: Vec<Key> = members(port, instance).into_iter().filter(is_meant).collect();
+    if found.is_empty() {
+        let why = "it has no active instance";
+        return Err(FlowRejection::ElementUnsuitable { id: (&**id).into(), why });
+    }
+    Ok(found)
+}
+
+/// What is entered in place of an element instance.
+fn moved<P: Port>(
+    port: &P,
+    instance: Key,
+    graph: &Graph,
+    (source, instruction): (Key, &MoveInstruction),
+) -> Result<Entry, FlowRejection> {
+    let mut ancestor = match instruction.ancestor {
+        MoveAncestor::Instance(key) => key,
+        MoveAncestor::SourceParent | MoveAncestor::SourceHierarchy => {
+            port.state().live(source).scope
+        }
+    };
+    if instruction.ancestor == MoveAncestor::SourceHierarchy
+        && let Some(target) = graph.find(&instruction.target_id)
+    {
+        while let Some(around) = port.state().element(ancestor)
+            && graph.towards(around.node, target).is_none()
+        {
+            ancestor = around.scope;
+        }
+    }
+    // A whole process stands in nothing, and is moved nowhere.
+    if source == instance {
+        return Err(FlowRejection::ElementUnsuitable {
+            id: (&*instruction.target_id).into(),
+            why: "its process as a whole cannot be moved to it",
+        });
+    }
+    checked_entry(port, instance, graph, (&instruction.target_id, ancestor, &instruction.variables))
+}
+
 fn checked<P: Port>(
     port: &P,
     instance: Key,
     graph: &Graph,
     instruction: &ActivateInstruction,
 ) -> Result<Entry, FlowRejection> {
-    let node = enterable(graph, &instruction.element_id)?;
-    let unsuitable =
-        |why| FlowRejection::ElementUnsuitable { id: (&*instruction.element_id).into(), why };
-    let ancestor = if instruction.ancestor == Key::NONE {
+    let ActivateInstruction { element_id, ancestor, variables } = instruction;
+    checked_entry(port, instance, graph, (element_id, *ancestor, variables))
+}
+
+/// An element's id, the element instance under which it is entered, and variables.
+type Wanted<'a> = (&'a str, Key, &'a [VariableInstruction]);
+
+fn checked_entry<P: Port>(
+    port: &P,
+    instance: Key,
+    graph: &Graph,
+    (id, ancestor, given): Wanted<'_>,
+) -> Result<Entry, FlowRejection> {
+    let node = enterable(graph, id)?;
+    let unsuitable = |why| FlowRejection::ElementUnsuitable { id: id.into(), why };
+    let ancestor = if ancestor == Key::NONE {
         nearest(port, instance, graph, node).map_err(unsuitable)?
     } else {
-        let ancestor = instruction.ancestor;
         let element = port
             .state()
             .element(ancestor)
@@ -110,7 +192,7 @@ fn checked<P: Port>(
         ancestor
     };
     let mut variables = Vec::new();
-    for group in &instruction.variables {
+    for group in given {
         let scope = if group.scope_id.is_empty() {
             NodeId::PROCESS
         } else {

@@ -70,6 +70,7 @@ impl Projection {
             FlowEvent::UserTaskEnded { key, completed } => {
                 self.user_task_ended(key.raw(), *completed)
             }
+            FlowEvent::Workflow(event) => self.workflow(event, made),
             FlowEvent::StepTaken
             | FlowEvent::ElementActivated { .. }
             | FlowEvent::ElementCompleting { .. }
@@ -90,7 +91,6 @@ impl Projection {
             | FlowEvent::SignalEnded { .. }
             | FlowEvent::CompensationKept { .. }
             | FlowEvent::CompensationTaken { .. }
-            | FlowEvent::Workflow(_)
             | FlowEvent::KeyUsed { .. } => Ok(()),
         }
     }

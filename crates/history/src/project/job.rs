@@ -181,7 +181,9 @@ impl Projection {
         let key = key.raw();
         let Some(row) = self.live_job(key)? else { return Ok(()) };
         row.state = match kind {
-            IncidentKind::NoRetries | IncidentKind::Permanent => JobState::Failed,
+            IncidentKind::NoRetries | IncidentKind::Permanent | IncidentKind::TooLarge => {
+                JobState::Failed
+            }
             IncidentKind::ErrorNotCaught => JobState::ErrorThrown,
         };
         row.retries = *retries;
@@ -192,8 +194,13 @@ impl Projection {
         row.incident = incident.raw();
         let error_type = match (kind, row.kind) {
             (IncidentKind::ErrorNotCaught, _) => "UNHANDLED_ERROR_EVENT",
-            (_, JobKind::ExecutionListener) => "EXECUTION_LISTENER_NO_RETRIES",
-            (_, JobKind::BpmnElement) => "JOB_NO_RETRIES",
+            (IncidentKind::TooLarge, _) => "MESSAGE_SIZE_EXCEEDED",
+            (IncidentKind::NoRetries | IncidentKind::Permanent, JobKind::ExecutionListener) => {
+                "EXECUTION_LISTENER_NO_RETRIES"
+            }
+            (IncidentKind::NoRetries | IncidentKind::Permanent, JobKind::BpmnElement) => {
+                "JOB_NO_RETRIES"
+            }
         };
         let raised = Incident {
             tenant: row.tenant.clone(),

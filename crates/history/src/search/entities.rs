@@ -4,6 +4,7 @@ mod definition;
 mod instance;
 mod job;
 mod wait;
+mod workflow;
 
 pub use definition::{
     DecisionDefinition, DecisionDefinitionField, DecisionRequirements, DecisionRequirementsField,
@@ -17,3 +18,4 @@ pub use job::{Job, JobField};
 pub use wait::{
     Incident, IncidentField, MessageSubscription, MessageSubscriptionField, UserTask, UserTaskField,
 };
+pub use workflow::{Task, TaskField, Workflow, WorkflowField};

@@ -31,7 +31,7 @@ pub trait Entity: Sized + Send + 'static {
 pub trait Field: Copy + Send + 'static {
     /// All of them.
     const ALL: &'static [Self];
-    /// Its name in Camunda's REST API.
+    /// Its name in the API that it is of.
     fn name(self) -> &'static str;
     /// What values it has.
     fn kind(self) -> FieldKind;
@@ -49,6 +49,8 @@ pub trait Field: Copy + Send + 'static {
 pub enum FieldKind {
     /// Keys.
     Key,
+    /// Keys that are asked for as Conductor's ids, which are text.
+    Id,
     /// Text.
     Text,
     /// Whole numbers.

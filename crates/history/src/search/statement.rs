@@ -2,14 +2,15 @@
 
 use rusqlite::types::Value as Stored;
 use rusqlite::{Connection, params_from_iter};
+use windlass_record::workflow::key_of;
 
 use super::VariableScope;
 use super::cursor;
-use super::entities::{ElementInstance, Incident, Job};
+use super::entities::{ElementInstance, Incident, Job, Task};
 use super::entity::{Entity, Field, FieldKind};
 use super::{Filter, Found, Order, PAGE_ITEMS_MAX, Search, Start, Test, VALUES_MAX, Value};
 use crate::error::{HistoryError, Result};
-use crate::schema::stored;
+use crate::schema::{ID_OF, stored};
 
 /// Reads one, by its key.
 pub(crate) fn get<E: Entity>(database: &Connection, key: u64) -> Result<Option<E>> {
@@ -65,19 +66,26 @@ fn count<E: Entity>(database: &Connection, tests: &Statement) -> Result<u64> {
     Ok(count.cast_unsigned())
 }
 
-/// What is sorted by: never NULL, so that cursors can be compared.
+/// What is sorted by.
 struct Term {
-    sql: String,
+    /// As it is, so that an index can be used.
+    sql: &'static str,
+    /// Never NULL, so that cursors can be compared; the order is the same.
+    value: String,
     order: Order,
 }
 
 fn terms<E: Entity>(sort: &[(E::Field, Order)]) -> Vec<Term> {
     let mut terms: Vec<Term> = sort
         .iter()
-        .map(|(field, order)| Term { sql: sortable::<E>(*field), order: *order })
+        .map(|(field, order)| Term {
+            sql: field.sql(),
+            value: sortable::<E>(*field),
+            order: *order,
+        })
         .collect();
     if terms.iter().all(|term| term.sql != E::KEY) {
-        terms.push(Term { sql: E::KEY.into(), order: Order::Ascending });
+        terms.push(Term { sql: E::KEY, value: E::KEY.into(), order: Order::Ascending });
     }
     terms
 }
@@ -90,7 +98,7 @@ fn sortable<E: Entity>(field: E::Field) -> String {
     }
     match field.kind() {
         FieldKind::Text | FieldKind::List => format!("COALESCE({sql}, '')"),
-        FieldKind::Key | FieldKind::Number | FieldKind::Time | FieldKind::Flag => {
+        FieldKind::Key | FieldKind::Id | FieldKind::Number | FieldKind::Time | FieldKind::Flag => {
             format!("COALESCE({sql}, -1)")
         }
     }
@@ -120,7 +128,7 @@ fn page<E: Entity>(
             (Order::Descending, false) | (Order::Ascending, true) => format!("{} DESC", term.sql),
         })
         .collect();
-    let columns = E::COLUMNS.iter().copied().chain(terms.iter().map(|term| term.sql.as_str()));
+    let columns = E::COLUMNS.iter().copied().chain(terms.iter().map(|term| term.value.as_str()));
     let columns: Vec<&str> = columns.collect();
     Ok(format!(
         "SELECT {} FROM {} WHERE {} AND {} ORDER BY {} LIMIT {limit} OFFSET {offset}",
@@ -170,6 +178,7 @@ impl Statement {
             Filter::HasElement(filter) => self.has::<E, ElementInstance>(filter),
             Filter::HasJob(filter) => self.has::<E, Job>(filter),
             Filter::HasIncident(filter) => self.has::<E, Incident>(filter),
+            Filter::HasTask(filter) => self.has::<E, Task>(filter),
         }
     }
 
@@ -219,11 +228,34 @@ impl Statement {
                 self.sql.push(')');
                 Ok(())
             }
+            FieldKind::Id => self.id(field.sql(), test),
             FieldKind::Key
             | FieldKind::Text
             | FieldKind::Number
             | FieldKind::Time
             | FieldKind::Flag => self.test(field.sql(), test),
+        }
+    }
+
+    /// A test of a key by ids: of equality by the keys in them, of anything else by their text.
+    fn id(&mut self, sql: &str, test: &Test) -> Result<()> {
+        let key = |id: &Value| match id {
+            Value::Text(id) => key_of(id).map(|key| Value::key(key.raw())),
+            Value::Number(_) | Value::Flag(_) => None,
+        };
+        match test {
+            Test::Equal(id) => self.test(sql, &Test::In(key(id).into_iter().collect())),
+            Test::In(ids) => self.test(sql, &Test::In(ids.iter().filter_map(key).collect())),
+            Test::NotEqual(id) => self.test(sql, &Test::NotIn(key(id).into_iter().collect())),
+            Test::NotIn(ids) => self.test(sql, &Test::NotIn(ids.iter().filter_map(key).collect())),
+            Test::Exists(_) => self.test(sql, test),
+            Test::Like(_)
+            | Test::Resembles(_)
+            | Test::Contains(_)
+            | Test::Greater(_)
+            | Test::GreaterOrEqual(_)
+            | Test::Less(_)
+            | Test::LessOrEqual(_) => self.test(&format!("{ID_OF}({sql})"), test),
         }
     }
 
@@ -242,6 +274,18 @@ impl Statement {
             Test::Like(pattern) => {
                 self.sql.push_str(&format!("{sql} GLOB "));
                 self.bind(Stored::Text(glob(pattern)));
+                return Ok(());
+            }
+            Test::Resembles(pattern) => {
+                self.sql.push_str(&format!("{sql} LIKE "));
+                self.bind(Stored::Text(like(pattern)));
+                self.sql.push_str(r" ESCAPE '\'");
+                return Ok(());
+            }
+            Test::Contains(text) => {
+                self.sql.push_str(&format!("instr(lower({sql}), "));
+                self.bind(Stored::Text(text.to_ascii_lowercase()));
+                self.sql.push_str(") > 0");
                 return Ok(());
             }
             Test::Exists(exists) => {
@@ -288,7 +332,7 @@ impl Statement {
                 if at > 0 {
                     self.sql.push_str(" AND ");
                 }
-                self.sql.push_str(&format!("{} {sign} ", term.sql));
+                self.sql.push_str(&format!("{} {sign} ", term.value));
                 self.bind(value.clone());
             }
             self.sql.push(')');
@@ -329,9 +373,22 @@ fn glob(pattern: &str) -> String {
     glob
 }
 
+/// A pattern of `*` as SQLite's LIKE wants it.
+fn like(pattern: &str) -> String {
+    let mut like = String::with_capacity(pattern.len());
+    for letter in pattern.chars() {
+        match letter {
+            '*' => like.push('%'),
+            '%' | '_' | '\\' => like.extend(['\\', letter]),
+            letter => like.push(letter),
+        }
+    }
+    like
+}
+
 #[cfg(test)]
 mod tests {
-    use super::glob;
+    use super::{glob, like};
 
     #[test]
     fn a_pattern_keeps_its_meaning() {
@@ -339,6 +396,12 @@ mod tests {
             [("a*b?", "a*b?"), (r"a\*b", "a[*]b"), ("x[1]", "x[[]1]"), (r"\\", r"\"), (r"\", r"\")]
         {
             assert_eq!(glob(pattern), expected, "{pattern}");
+        }
+    }
+    #[test]
+    fn only_a_star_is_special_where_capitals_are_not() {
+        for (pattern, expected) in [("a*", "a%"), ("5%_", r"5\%\_"), (r"\", r"\\")] {
+            assert_eq!(like(pattern), expected, "{pattern}");
         }
     }
 }

@@ -7,6 +7,7 @@ use super::fields::{
     encode_limit_settings, encode_options, encode_queue_settings,
 };
 use super::flow::{decode_flow_event, encode_flow_event};
+use super::schedule::{decode_schedule_event, encode_schedule_event};
 use super::{DecodeError, Decoder, Encoder, Payloads};
 use crate::event::{
     DeadlineKind, Event, IncidentKind, JobActivated, JobCreated, Outcome, ReadyCause,
@@ -41,6 +42,8 @@ mod tag {
     pub(super) const RATE_FREED: u8 = 24;
     /// All events of flows; their own tag follows.
     pub(super) const FLOW: u8 = 25;
+    /// All events of schedules; their own tag follows.
+    pub(super) const SCHEDULE: u8 = 26;
 }
 
 /// Appends an event.
@@ -151,11 +154,7 @@ pub fn encode_event(event: &Event<'_>, payloads: &impl Payloads, buffer: &mut Ve
             out.u8(tag::INCIDENT_RAISED);
             out.u64(key.raw());
             out.u64(incident.raw());
-            out.u8(match kind {
-                IncidentKind::NoRetries => 0,
-                IncidentKind::ErrorNotCaught => 1,
-                IncidentKind::Permanent => 2,
-            });
+            encode_incident_kind(out, *kind);
             out.i32(*retries);
             encode_failures(out, failures);
             out.str(code);
@@ -216,6 +215,10 @@ pub fn encode_event(event: &Event<'_>, payloads: &impl Payloads, buffer: &mut Ve
         Event::Flow(event) => {
             out.u8(tag::FLOW);
             encode_flow_event(event, out);
+        }
+        Event::Schedule(event) => {
+            out.u8(tag::SCHEDULE);
+            encode_schedule_event(event, out);
         }
     }
 }
@@ -288,12 +291,7 @@ pub fn decode_event<'a>(
         tag::INCIDENT_RAISED => Event::IncidentRaised {
             key: key(from)?,
             incident: key(from)?,
-            kind: match from.u8()? {
-                0 => IncidentKind::NoRetries,
-                1 => IncidentKind::ErrorNotCaught,
-                2 => IncidentKind::Permanent,
-                tag => return Err(DecodeError::UnknownTag { field: "incident kind", tag }),
-            },
+            kind: decode_incident_kind(from)?,
             retries: from.i32()?,
             failures: decode_failures(from)?,
             code: from.str()?,
@@ -336,6 +334,7 @@ pub fn decode_event<'a>(
             Event::DocumentDeleted { tenant: from.str()?, kind: from.str()?, id: from.str()? }
         }
         tag::FLOW => Event::Flow(decode_flow_event(from)?),
+        tag::SCHEDULE => Event::Schedule(decode_schedule_event(from)?),
         tag => return Err(DecodeError::UnknownTag { field: "event", tag }),
     })
 }
@@ -383,6 +382,25 @@ fn decode_created<'a>(
 }
 
 /// 0 is none, else the number and one.
+fn encode_incident_kind(out: &mut Encoder<'_>, kind: IncidentKind) {
+    out.u8(match kind {
+        IncidentKind::NoRetries => 0,
+        IncidentKind::ErrorNotCaught => 1,
+        IncidentKind::Permanent => 2,
+        IncidentKind::TooLarge => 3,
+    });
+}
+
+fn decode_incident_kind(from: &mut Decoder<'_>) -> Result<IncidentKind, DecodeError> {
+    Ok(match from.u8()? {
+        0 => IncidentKind::NoRetries,
+        1 => IncidentKind::ErrorNotCaught,
+        2 => IncidentKind::Permanent,
+        3 => IncidentKind::TooLarge,
+        tag => return Err(DecodeError::UnknownTag { field: "incident kind", tag }),
+    })
+}
+
 fn encode_limit(out: &mut Encoder<'_>, limit: Option<LimitId>) {
     out.u64(limit.map_or(0, |limit| u64::from(limit.0) + 1));
 }

@@ -18,7 +18,7 @@ events! { encode_workflow_event decode_workflow_event WorkflowEvent "event of a 
     8 WorkflowPaused { key, paused }
     9 WorkflowEnded { key, status, reason, output, compensate, by }
     10 WorkflowClosed { key, output }
-    12 WorkflowRemoved { key }
+    12 WorkflowRemoved { key, forget }
     13 WorkflowVariablesSet { key, variables }
     14 WorkflowQueued { key }
     15 WorkflowDue { key, at_ms }
@@ -125,6 +125,7 @@ mod tests {
             let (compensate, by) = (true, NO_KEY);
             check(&WorkflowEvent::WorkflowEnded { key, status, reason, output, compensate, by });
         }
+        check(&WorkflowEvent::WorkflowRemoved { key, forget: true });
         check(&WorkflowEvent::TasksDropped { tasks: vec![key, NO_KEY].into() });
     }
 }

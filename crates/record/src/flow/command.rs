@@ -95,6 +95,8 @@ pub struct ModifyInstance {
     pub activate: Vec<ActivateInstruction>,
     /// Element instances to end.
     pub terminate: Vec<TerminateInstruction>,
+    /// Tokens to move.
+    pub moves: Vec<MoveInstruction>,
 }
 
 /// One element to enter.
@@ -117,11 +119,37 @@ pub struct VariableInstruction {
     pub scope_id: Box<str>,
 }
 
-/// One element instance to end.
+/// What to end.
 #[derive(Clone, Debug)]
-pub struct TerminateInstruction {
-    /// Which one.
-    pub key: Key,
+pub enum TerminateInstruction {
+    /// This element instance.
+    Instance(Key),
+    /// All live instances of the element with this id.
+    Element(Box<str>),
+}
+
+/// Ends instances of one element and enters another element as often.
+#[derive(Clone, Debug)]
+pub struct MoveInstruction {
+    /// What ends.
+    pub source: TerminateInstruction,
+    /// The id of the element that is entered.
+    pub target_id: Box<str>,
+    /// Under which element instance.
+    pub ancestor: MoveAncestor,
+    /// Variables to set first.
+    pub variables: Vec<VariableInstruction>,
+}
+
+/// Under which element instance a moved token is entered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MoveAncestor {
+    /// This one; `NO_KEY` is "the one there is".
+    Instance(Key),
+    /// The one that the ended one stands in.
+    SourceParent,
+    /// The nearest one around the ended one that contains the target.
+    SourceHierarchy,
 }
 
 /// See [`FlowCommand::MigrateInstance`].

@@ -88,10 +88,13 @@ pub enum WorkflowEvent<'a> {
     },
     /// A workflow that had ended runs again; on the to-do list.
     WorkflowRevived(Box<WorkflowRevived<'a>>),
-    /// A workflow is forgotten.
+    /// A workflow is no longer kept here.
     WorkflowRemoved {
         /// Which one.
         key: Key,
+        /// Whether somebody asked for it, so that nobody is to find it again. If not, only its time
+        /// here is over, and the history still has it.
+        forget: bool,
     },
     /// New variables of a workflow: all of them, a JSON object.
     WorkflowVariablesSet {

@@ -13,9 +13,13 @@ use windlass_record::policy::{
     CancelPolicy, DeadlineOutcome, Deadlines, Dialect, Exhausted, JobOrder, LimitSettings,
     PriorityRule, QueueSettings, RateWindow, RetryPolicy,
 };
+use windlass_record::schedule::{
+    CatchUp, FireCause, FireOutcome, JobTemplate, Overlap, ScheduleAction, ScheduleEvent,
+    ScheduleFired, ScheduleSettings, ScheduleTime, ScheduleTimes, SkipReason,
+};
 
 /// How many kinds of events there are; `kind_of` fails to compile when there is one more.
-pub(crate) const KINDS: usize = 25;
+pub(crate) const KINDS: usize = 26;
 
 /// The number of an event's kind.
 pub(crate) fn kind_of(event: &Event<'_>) -> usize {
@@ -45,6 +49,7 @@ pub(crate) fn kind_of(event: &Event<'_>) -> usize {
         Event::DocumentPut { .. } => 22,
         Event::DocumentDeleted { .. } => 23,
         Event::Flow(_) => 24,
+        Event::Schedule(_) => 25,
     }
 }
 
@@ -234,6 +239,71 @@ impl<'a> Source<'a> {
         created
     }
 
+    fn schedule_settings(&mut self) -> ScheduleSettings {
+        let template = JobTemplate {
+            queue: self.text().into(),
+            job_type: self.text().into(),
+            group: self.text().into(),
+            priority: self.i32(),
+            retries: self.i32(),
+            payload: self.text().as_bytes().into(),
+            options: self.flag().then(|| Box::new(self.options())),
+        };
+        let time = ScheduleTime { expression: self.text().into(), zone: self.text().into() };
+        let (starts_ms, ends_ms) = (self.u64(), self.u64());
+        ScheduleSettings {
+            owner: self.text().into(),
+            spec: self.text().into(),
+            times: ScheduleTimes {
+                expressions: vec![time; (self.u64() % 3) as usize],
+                starts_ms: self.some(starts_ms),
+                ends_ms: self.some(ends_ms),
+            },
+            overlap: self.of(&[Overlap::Skip, Overlap::Queue, Overlap::Replace, Overlap::Allow]),
+            catch_up: self.of(&[CatchUp::None, CatchUp::One, CatchUp::All]),
+            action: match self.flag() {
+                true => ScheduleAction::Job(Box::new(template)),
+                false => ScheduleAction::Workflow { request: self.text().into() },
+            },
+        }
+    }
+
+    fn schedule(&mut self) -> ScheduleEvent<'a> {
+        let (schedule, due_ms, reason) = (self.key(), self.u64(), self.text());
+        match self.u64() % 5 {
+            0 => ScheduleEvent::Set {
+                schedule,
+                tenant: self.text(),
+                name: self.text(),
+                version: self.u64(),
+                settings: Cow::Owned(self.schedule_settings()),
+                paused: self.some(reason),
+                next_due_ms: self.some(due_ms),
+            },
+            1 => ScheduleEvent::Deleted { schedule },
+            2 => ScheduleEvent::Paused { schedule, reason },
+            3 => ScheduleEvent::Resumed { schedule, next_due_ms: self.some(due_ms) },
+            _ => {
+                let (run, alone, count) = (self.key(), self.flag(), self.u32());
+                let reasons = [SkipReason::Running, SkipReason::QueueFull, SkipReason::Missed];
+                let why = self.of(&reasons);
+                ScheduleEvent::Fired(ScheduleFired {
+                    schedule,
+                    scheduled_for_ms: self.u64(),
+                    cause: self.of(&[FireCause::Due, FireCause::Asked, FireCause::Queued]),
+                    outcome: self.of(&[
+                        FireOutcome::Started { run },
+                        FireOutcome::Queued { alone },
+                        FireOutcome::Skipped { why, count },
+                        FireOutcome::Failed { message: reason },
+                    ]),
+                    next_due_ms: self.some(due_ms),
+                    caught_up: self.u32(),
+                })
+            }
+        }
+    }
+
     /// An event of this kind.
     pub(crate) fn event(&mut self, kind: usize, shelf: &mut Shelf) -> Event<'a> {
         match kind {
@@ -311,6 +381,7 @@ impl<'a> Source<'a> {
                     IncidentKind::NoRetries,
                     IncidentKind::ErrorNotCaught,
                     IncidentKind::Permanent,
+                    IncidentKind::TooLarge,
                 ]),
                 retries: self.i32(),
                 failures: self.failures(),
@@ -372,6 +443,7 @@ impl<'a> Source<'a> {
                 due_ms: self.u64(),
                 repetitions: Some(self.u32()),
             }),
+            25 => Event::Schedule(self.schedule()),
             _ => unreachable!("there are {KINDS} kinds"),
         }
     }

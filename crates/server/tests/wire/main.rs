@@ -8,4 +8,5 @@ mod grpc;
 mod history;
 mod life;
 mod rest;
+mod schedule;
 mod stream;

@@ -3,6 +3,7 @@
 use windlass_engine::lifecycle::{JobState, Verb};
 use windlass_partition::request::{QueryAnswer, Refused};
 use windlass_record::command::Command;
+use windlass_record::flow::{FlowAnswer, FlowCommand};
 use windlass_record::id::JobKey;
 use windlass_record::rejection::Rejection;
 
@@ -37,9 +38,34 @@ pub(super) fn check_job(
             &format!("job {key} was read with another result"),
         );
     }
+    // What a job of a process sees is put together when it is handed out.
+    if ledger.flows.instance_of(key).is_some() {
+        return Ok(());
+    }
     let payload = ledger.jobs.get(&key).map(|job| &job.payload);
     let payload = payload.or_else(|| ledger.ended.get(&key).map(|end| &end.payload));
     expect(payload == Some(&view.payload), &format!("job {key} was read with another payload"))
+}
+
+pub(super) fn check_flow(
+    command: &FlowCommand,
+    answer: &FlowAnswer,
+    ledger: &Ledger,
+) -> Result<(), String> {
+    let flows = &ledger.flows;
+    if let FlowAnswer::InstanceCreated { key, .. } | FlowAnswer::Correlated { instance: key, .. } =
+        answer
+    {
+        return expect(flows.instances.contains_key(key), "the instance is not in the log");
+    }
+    if let (FlowCommand::PublishMessage(_), FlowAnswer::Key(key)) = (command, answer) {
+        return expect(flows.messages.contains(key), "the message is not in the log");
+    }
+    if let FlowCommand::CancelInstance(cancel) = command {
+        let instance = flows.instances.get(&cancel.key).ok_or("there is no such instance")?;
+        return expect(instance.terminating, "the instance is not cancelled");
+    }
+    Ok(())
 }
 
 pub(super) fn cover_refusal(
@@ -70,6 +96,7 @@ pub(super) fn cover_refusal(
         | Rejection::OutOfRange { .. }
         | Rejection::TooLarge { .. }
         | Rejection::Exhausted { .. }
+        | Rejection::Schedule(_)
         | Rejection::Flow(_) => {}
     }
 }
@@ -93,6 +120,7 @@ fn verb_of(command: &Command) -> Option<(JobKey, Verb)> {
         | Command::PauseQueue(_)
         | Command::ConfigureLimit(_)
         | Command::PutDocuments(_)
+        | Command::Schedule(_)
         | Command::Flow(_) => return None,
     })
 }
@@ -116,6 +144,24 @@ pub(super) fn name_of(command: &Command) -> &'static str {
         Command::PauseQueue(_) => "pause",
         Command::ConfigureLimit(_) => "configure limit",
         Command::PutDocuments(_) => "documents",
-        Command::Flow(_) => "flow",
+        Command::Schedule(_) => "schedule",
+        Command::Flow(command) => flow_name(command),
+    }
+}
+
+fn flow_name(command: &FlowCommand) -> &'static str {
+    match command {
+        FlowCommand::DeployResources(_) => "deploy",
+        FlowCommand::DeleteResource(_) => "delete resource",
+        FlowCommand::CreateInstance(_) => "start instance",
+        FlowCommand::CancelInstance(_) => "cancel instance",
+        FlowCommand::ModifyInstance(_) => "modify instance",
+        FlowCommand::MigrateInstance(_) => "migrate instance",
+        FlowCommand::SetVariables(_) => "set variables",
+        FlowCommand::PublishMessage(_) => "publish message",
+        FlowCommand::BroadcastSignal(_) => "broadcast signal",
+        FlowCommand::EvaluateDecision(_) => "evaluate decision",
+        FlowCommand::UpdateUserTask(_) => "update user task",
+        FlowCommand::Workflow(_) => "workflow",
     }
 }

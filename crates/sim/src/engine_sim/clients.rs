@@ -13,10 +13,11 @@ use windlass_partition::request::{
 use windlass_record::bound::Bound;
 use windlass_record::command::{Command, CreateJob, Lease, QueueName};
 use windlass_record::event::Outcome;
+use windlass_record::flow::FlowCommand;
 use windlass_record::id::JobKey;
 use windlass_record::rejection::Rejection;
 
-use super::answers::{check_document, check_job, cover_refusal, name_of};
+use super::answers::{check_document, check_flow, check_job, cover_refusal, name_of};
 use super::commands::Drawer;
 use super::coverage::Coverage;
 use super::ledger::{DocumentKey, Ledger, document_key, expect};
@@ -105,6 +106,8 @@ pub struct Clients {
     tokens: BTreeSet<(JobKey, u32)>,
     created: BTreeSet<JobKey>,
     completed: BTreeSet<JobKey>,
+    /// Jobs of processes.
+    of_flows: BTreeSet<JobKey>,
     /// Keys that anybody has heard of.
     known: Vec<JobKey>,
     now_ms: u64,
@@ -126,6 +129,7 @@ impl Clients {
             tokens: BTreeSet::new(),
             created: BTreeSet::new(),
             completed: BTreeSet::new(),
+            of_flows: BTreeSet::new(),
             known: Vec::new(),
             now_ms: 0,
         }
@@ -134,6 +138,11 @@ impl Clients {
     /// Does one thing.
     pub fn act(&mut self, life: &mut Life, ledger: &Ledger) {
         self.now_ms = life.core().now_ms();
+        if self.drawer.is_about_flows() {
+            let command = self.drawer.flow(&ledger.flows);
+            self.send(life, vec![command], false);
+            return;
+        }
         let features = self.plan.features;
         match self.drawer.random.in_range(0..100) {
             0..=24 => self.produce(life),
@@ -188,6 +197,7 @@ impl Clients {
             }
             let Some(lease) = self.drawer.random.pick(&self.held).copied() else { continue };
             let word = self.drawer.word(lease);
+            let word = self.suited(word);
             let goes_on = matches!(
                 word,
                 Command::ExtendLease(_) | Command::ReportProgress(_) | Command::AppendLog(_)
@@ -209,6 +219,22 @@ impl Clients {
         }
     }
 
+    /// A result as the job's kind wants it.
+    fn suited(&mut self, mut word: Command) -> Command {
+        if let Command::CompleteJob(complete) = &mut word
+            && self.of_flows.contains(&complete.lease.key)
+        {
+            complete.result = self.drawer.variables();
+        }
+        word
+    }
+
+    /// A worker completes a job.
+    pub fn complete(&mut self, lease: Lease) -> Command {
+        let word = self.drawer.complete(lease);
+        self.suited(word)
+    }
+
     fn drop_hold(&mut self, lease: Lease) {
         self.held.retain(|held| *held != lease);
         self.former.push(lease);
@@ -222,6 +248,7 @@ impl Clients {
         while self.drawer.random.chance(40) {
             queues.push(self.drawer.queue());
         }
+        self.drawer.maybe_flow_queue(&mut queues);
         let lease_ms = [5, 300, 2_000, 10_000, 60_000];
         Wanted {
             queues,
@@ -421,7 +448,13 @@ impl Clients {
         }
         let payload = ledger.jobs.get(&key).map(|job| &job.payload);
         let payload = payload.or_else(|| ledger.ended.get(&key).map(|end| &end.payload));
-        if payload != Some(&job.payload) {
+        if let Some(facts) = &job.flow {
+            self.of_flows.insert(key);
+            let instance = ledger.flows.instance_of(key).ok_or("a job of no process")?;
+            let text = String::from_utf8_lossy(&job.payload);
+            let is_seen = text.contains(&format!("\"key\":{}", instance.correlation_key));
+            expect(is_seen, &format!("job {key} of {} sees {text}", facts.instance))?;
+        } else if payload != Some(&job.payload) {
             return Err(format!("job {key} was handed out with the payload {:02x?}", job.payload));
         }
         let current = ledger.jobs.get(&key).map(|job| job.activation);
@@ -473,8 +506,7 @@ impl Clients {
                 bound: Bound::LogSpace | Bound::CheckpointLag,
                 ..
             })) => {
-                let adds = matches!(command, Command::CreateJob(_) | Command::PutDocuments(_));
-                return expect(adds, "what lets work drain is refused");
+                return expect(adds_work(command), "what lets work drain is refused");
             }
             Err(Refused::Rejected(Rejection::UniqueKeyHeld { holder })) => {
                 let known = ledger.jobs.contains_key(holder) || ledger.ended.contains_key(holder);
@@ -490,7 +522,9 @@ impl Clients {
                 let key = complete.lease.key;
                 let end = ledger.ended.get(&key).ok_or("the job has not ended")?;
                 expect(self.completed.insert(key), "a job was completed twice")?;
-                expect(end.result == complete.result, "the job has another result")?;
+                let is_kept = ledger.flows.instance_of(key).is_none();
+                let result = if is_kept { &*complete.result } else { &[] };
+                expect(*end.result == *result, "the job has another result")?;
                 let given = complete.lease.activation;
                 expect(given.is_none_or(|given| given == end.activation), "the token is stale")?;
                 let ended = matches!(end.outcome, Outcome::Completed | Outcome::Cancelled);
@@ -516,6 +550,7 @@ impl Clients {
                 }
                 Ok(())
             }
+            (Command::Flow(command), Answer::Flow(answer)) => check_flow(command, answer, ledger),
             (Command::PauseQueue(_) | Command::ConfigureQueue(_), Answer::Done) => Ok(()),
             _ => Ok(()),
         }
@@ -545,4 +580,18 @@ impl Clients {
         expect(*payload == create.payload, "the job has another payload")?;
         Ok(())
     }
+}
+
+/// What a partition may refuse so that work can drain.
+fn adds_work(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::CreateJob(_)
+            | Command::PutDocuments(_)
+            | Command::Flow(
+                FlowCommand::DeployResources(_)
+                    | FlowCommand::CreateInstance(_)
+                    | FlowCommand::PublishMessage(_)
+            )
+    )
 }

@@ -4,8 +4,12 @@ use std::sync::Arc;
 
 use windlass_record::command::{
     AppendLog, CancelJob, Command, CompleteJob, ConfigureLimit, ConfigureQueue, CreateJob,
-    DocumentWrite, Due, ExtendLease, FailJob, JobOptions, Lease, PauseQueue, PutDocuments,
-    QueueName, ReleaseJob, ReportProgress, ResolveIncident, ThrowError, UpdateJob,
+    DocumentWrite, Due, ExtendLease, FailJob, FailureKind, JobOptions, Lease, PauseQueue,
+    PutDocuments, QueueName, ReleaseJob, ReportProgress, ResolveIncident, ThrowError, UpdateJob,
+};
+use windlass_record::flow::{
+    CancelInstance, CreateInstance, DeployResources, FlowCommand, Key, ProcessReference,
+    PublishMessage, SetVariables,
 };
 use windlass_record::id::JobKey;
 use windlass_record::policy::{
@@ -13,6 +17,7 @@ use windlass_record::policy::{
     PriorityRule, QueueSettings, RateWindow, RetryPolicy,
 };
 
+use super::flows::{self, FlowLedger};
 use super::plan::Plan;
 use crate::random::Random;
 
@@ -23,6 +28,8 @@ pub struct Drawer {
     pub random: Random,
     plan: Plan,
     payloads: u64,
+    /// What is done with processes is drawn apart from the rest.
+    flows: Random,
 }
 
 /// The bytes that belong to a number, and to no other: a few, some or many; now and then none.
@@ -46,7 +53,12 @@ impl Drawer {
     /// For a plan.
     #[must_use]
     pub fn new(plan: &Plan) -> Drawer {
-        Drawer { random: Random::new(plan.seed ^ 0x6472_6177), plan: plan.clone(), payloads: 0 }
+        Drawer {
+            random: Random::new(plan.seed ^ 0x6472_6177),
+            plan: plan.clone(),
+            payloads: 0,
+            flows: Random::new(plan.seed ^ 0x666c_6f77_7300),
+        }
     }
 
     fn fresh_payload(&mut self) -> Arc<[u8]> {
@@ -258,7 +270,7 @@ impl Drawer {
             backoff_ms: self.random.chance(40).then(|| self.one_of(&[0, 15, 800, 30_000])),
             progressed: self.random.chance(40),
             variables: Arc::default(),
-            permanent: self.random.chance(8),
+            kind: FailureKind::of(self.random.chance(8)),
         })
     }
 
@@ -284,6 +296,81 @@ impl Drawer {
                 lease_ms: self.random.chance(25).then(|| self.one_of(&[10, 2_000, 30_000])),
             }),
         }
+    }
+
+    /// Whether the next thing is done with processes, when there are any.
+    pub fn is_about_flows(&mut self) -> bool {
+        self.plan.features.flows && self.flows.chance(30)
+    }
+
+    /// Adds the queue of processes now and then.
+    pub fn maybe_flow_queue(&mut self, queues: &mut Vec<QueueName>) {
+        if self.plan.features.flows && self.flows.chance(60) {
+            queues.push(flows::queue());
+        }
+    }
+
+    /// A result that a process can take.
+    pub fn variables(&mut self) -> Arc<[u8]> {
+        self.payloads += 1;
+        format!("{{\"result\":{}}}", self.payloads).into_bytes().into()
+    }
+
+    /// What is done with processes.
+    pub fn flow(&mut self, known: &FlowLedger) -> Command {
+        let live: Vec<(Key, &str)> =
+            known.live_instances().map(|(key, it)| (key, &*it.correlation_key)).collect();
+        let (instance, waits_for) =
+            self.flows.pick(&live).copied().unwrap_or((Key::NONE, "\"k0\""));
+        Command::Flow(match self.flows.in_range(0..100) {
+            _ if !known.is_deployed() => self.deploy(),
+            0..=2 => self.deploy(),
+            3..=44 => self.start(),
+            45..=84 => self.publish(waits_for),
+            85..=92 => FlowCommand::SetVariables(SetVariables {
+                scope: instance,
+                variables: self.variables(),
+                local: self.flows.chance(50),
+            }),
+            _ => FlowCommand::CancelInstance(CancelInstance { key: instance }),
+        })
+    }
+
+    fn deploy(&mut self) -> FlowCommand {
+        let document = flows::document(self.flows.in_range(0..3));
+        FlowCommand::DeployResources(DeployResources {
+            tenant: flows::TENANT.into(),
+            resources: vec![("sim.bpmn".into(), document.into_bytes().into())],
+        })
+    }
+
+    fn start(&mut self) -> FlowCommand {
+        let naps = ["PT0S", "PT1S", "PT20S", "PT1H"];
+        let nap = self.flows.pick(&naps).copied().unwrap_or("PT1S");
+        let key = self.flows.in_range(0..12);
+        let variables = format!("{{\"key\":\"k{key}\",\"nap\":\"{nap}\"}}");
+        FlowCommand::CreateInstance(CreateInstance {
+            tenant: flows::TENANT.into(),
+            process: ProcessReference::Latest(flows::PROCESS.into()),
+            variables: variables.into_bytes().into(),
+            start_at: Vec::new(),
+            business_id: "".into(),
+            tags: Vec::new(),
+            awaited: self.flows.chance(20),
+        })
+    }
+
+    fn publish(&mut self, correlation_key: &str) -> FlowCommand {
+        let mut command = message(correlation_key);
+        if let FlowCommand::PublishMessage(publish) = &mut command {
+            if self.flows.chance(20) {
+                publish.message_id = format!("m{}", self.flows.in_range(0..5)).into();
+            }
+            let live_ms = [0, 0, 500, 60_000, 3_600_000];
+            publish.time_to_live_ms = self.flows.pick(&live_ms).copied().unwrap_or(0);
+            publish.must_correlate = self.flows.chance(10);
+        }
+        command
     }
 
     /// What an operator does about queues and keys.
@@ -371,6 +458,20 @@ impl Drawer {
         }
         writes
     }
+}
+
+/// A message for those who wait now with this key, a JSON text.
+#[must_use]
+pub fn message(correlation_key: &str) -> FlowCommand {
+    FlowCommand::PublishMessage(PublishMessage {
+        tenant: flows::TENANT.into(),
+        name: flows::MESSAGE.into(),
+        correlation_key: correlation_key.trim_matches('"').into(),
+        message_id: "".into(),
+        time_to_live_ms: 0,
+        variables: Arc::default(),
+        must_correlate: false,
+    })
 }
 
 /// The name of a queue, by its number. There are two tenants.

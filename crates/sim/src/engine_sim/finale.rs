@@ -9,7 +9,8 @@ use windlass_record::id::JobKey;
 use windlass_record::policy::{LimitSettings, QueueSettings};
 
 use super::Sim;
-use super::commands::queue_name;
+use super::commands::{message, queue_name};
+use super::flows;
 use super::machine::Stop;
 use crate::disk::Restart;
 
@@ -38,7 +39,13 @@ impl Sim {
         self.crash(Restart::PowerLoss);
         self.ensure_started()?;
         let live = self.machine.ledger.jobs.len();
-        if live == 0 { Ok(()) } else { Err(format!("{live} jobs came back in the end")) }
+        if live > 0 {
+            return Err(format!("{live} jobs came back in the end"));
+        }
+        match self.machine.ledger.flows.live_instances().count() {
+            0 => Ok(()),
+            live => Err(format!("{live} process instances came back in the end")),
+        }
     }
 
     fn finish_work(&mut self) -> Result<(), Stop> {
@@ -59,18 +66,22 @@ impl Sim {
         for _ in 0..ROUNDS_MAX {
             self.machine.drain(life)?;
             clients.read_mail(&mut self.machine).map_err(Stop::Violation)?;
-            if life.core().engine().state().jobs().live() == 0 {
+            let state = life.core().engine().state();
+            if state.jobs().live() == 0 && state.flow().live_elements() == 0 {
                 return Ok(());
             }
             let wanted = Wanted {
-                queues: (0..self.plan.queues).map(queue_name).collect(),
+                queues: (0..self.plan.queues).map(queue_name).chain([flows::queue()]).collect(),
                 worker: "last".into(),
                 lease_ms: 1_000,
                 with_token: true,
             };
             let held: Vec<Lease> = std::mem::take(&mut clients.held);
             let mut words: Vec<Command> =
-                held.into_iter().map(|lease| clients.drawer.complete(lease)).collect();
+                held.into_iter().map(|lease| clients.complete(lease)).collect();
+            for (_, instance) in self.machine.ledger.flows.live_instances() {
+                words.push(Command::Flow(message(&instance.correlation_key)));
+            }
             words.extend(
                 self.machine
                     .ledger
@@ -96,7 +107,9 @@ impl Sim {
             .map(|(key, job)| format!("{key} is {} until {}", job.state.name(), job.due_ms))
             .take(5)
             .collect();
-        Err(Stop::Violation(format!("jobs do not come to rest: {}", left.join(", "))))
+        let instances = self.machine.ledger.flows.live_instances().count();
+        let left = left.join(", ");
+        Err(Stop::Violation(format!("{instances} instances and jobs do not come to rest: {left}")))
     }
 }
 

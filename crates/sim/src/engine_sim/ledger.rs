@@ -14,6 +14,7 @@ use windlass_record::id::{JobKey, LimitId};
 use windlass_record::policy::{DeadlineOutcome, LimitSettings, QueueSettings};
 
 use super::coverage::Coverage;
+use super::flows::FlowLedger;
 
 /// Slewing makes engine time at most a tenth faster than the monotonic clock.
 const SLEW_PERCENT: u64 = 10;
@@ -42,6 +43,8 @@ pub struct Ledger {
     pub documents: BTreeMap<DocumentKey, Version>,
     /// All versions that a document ever had.
     pub versions: BTreeMap<DocumentKey, Vec<Version>>,
+    /// Processes.
+    pub flows: FlowLedger,
     /// Hand-outs that nobody has seen and that were given back.
     pub returning: BTreeSet<(JobKey, u32)>,
     /// Until when a unique key is held after its job: queue and key.
@@ -258,10 +261,8 @@ impl Ledger {
                 Some((from, Verb::Release, job.state))
             }
             Event::IncidentRaised { key, incident, kind, retries, message, .. } => {
-                let verb = match kind {
-                    IncidentKind::ErrorNotCaught => Verb::ThrowError,
-                    IncidentKind::NoRetries | IncidentKind::Permanent => failed_by(message),
-                };
+                let verb = raised_by(*kind, message);
+                self.flows.new_key(*incident)?;
                 self.lease_over(*key, verb, now_ms)?;
                 let job = self.live(*key)?;
                 let from = job.state;
@@ -344,8 +345,12 @@ impl Ledger {
                 self.documents.insert(name, (*version, bytes.clone()));
                 None
             }
-            // The ledger is about jobs; flows are compared by their images.
-            Event::Flow(_) => None,
+            // Schedules are compared by their images.
+            Event::Schedule(_) => None,
+            Event::Flow(event) => {
+                self.flows.apply(now_ms, event, &self.ended)?;
+                None
+            }
             Event::DocumentDeleted { tenant, kind, id } => {
                 let gone = self.documents.remove(&document_key(tenant, kind, id));
                 expect(gone.is_some(), "the document does not exist")?;
@@ -361,6 +366,7 @@ impl Ledger {
         bytes: &Arc<[u8]>,
     ) -> Result<(), String> {
         self.queue(created.queue.0)?;
+        self.flows.new_key(created.key)?;
         let newest = self.jobs.last_key_value().map(|(key, _)| *key);
         let newest = newest.max(self.ended.last_key_value().map(|(key, _)| *key));
         expect(Some(created.key) > newest, "the key is not above all others")?;
@@ -508,7 +514,8 @@ impl Ledger {
         let queues = state
             .queues()
             .map(|(_, queue)| (queue.tenant.to_string(), queue.name.to_string(), queue.paused));
-        expect(queues.eq(self.queues.iter().cloned()), "the queues are others")
+        expect(queues.eq(self.queues.iter().cloned()), "the queues are others")?;
+        self.flows.compare(state.flow())
     }
 
     fn note_settings(&mut self, queue: u32, settings: &QueueSettings) {
@@ -563,6 +570,15 @@ fn failed_by(message: &str) -> Verb {
     }
 }
 
+fn raised_by(kind: IncidentKind, message: &str) -> Verb {
+    match kind {
+        IncidentKind::ErrorNotCaught => Verb::ThrowError,
+        IncidentKind::NoRetries | IncidentKind::Permanent | IncidentKind::TooLarge => {
+            failed_by(message)
+        }
+    }
+}
+
 fn ended_by(outcome: Outcome, message: &str, result: &[u8]) -> Verb {
     match outcome {
         Outcome::Completed | Outcome::CompletedWithErrors | Outcome::Skipped => Verb::Complete,
@@ -571,6 +587,7 @@ fn ended_by(outcome: Outcome, message: &str, result: &[u8]) -> Verb {
         Outcome::Cancelled if !result.is_empty() => Verb::Complete,
         Outcome::Cancelled if message.is_empty() => Verb::Release,
         Outcome::Cancelled if message.starts_with("cancel") => Verb::Cancel,
+        Outcome::Cancelled if message == "its element was terminated" => Verb::Cancel,
         Outcome::Cancelled if message.starts_with("throw") => Verb::ThrowError,
         Outcome::Cancelled => failed_by(message),
     }

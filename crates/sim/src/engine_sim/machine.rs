@@ -195,6 +195,7 @@ impl Machine {
         let compared = self.ledger.compare(state);
         compared.map_err(|why| Stop::Violation(format!("after recovery: {why}")))?;
         invariant::check(state).map_err(Stop::violation)?;
+        windlass_flow::invariant::check(state.flow()).map_err(Stop::Violation)?;
         self.coverage.add("recovery", "records replayed", recovered.replayed);
         self.coverage.count("recovery", "recoveries");
         let clock = EngineClock::start(recovered.last_ms, self.clock.read());
@@ -401,6 +402,7 @@ impl Machine {
         // Looking at all of a large state takes long.
         if state.jobs().live() < MANY_JOBS || self.random.chance(5) {
             invariant::check(state).map_err(Stop::violation)?;
+            windlass_flow::invariant::check(state.flow()).map_err(Stop::Violation)?;
         }
         if more {
             self.coverage.count("timers", "rounds that left some for the next");
@@ -408,6 +410,17 @@ impl Machine {
         }
         let now_ms = life.core.now_ms();
         let next_ms = life.core.next_due_ms().unwrap_or(u64::MAX);
+        if let Some(due_ms) = state.flow().next_due_ms()
+            && (due_ms <= now_ms || due_ms < next_ms)
+        {
+            return Err(Stop::Violation(format!(
+                "a process has something due at {due_ms}: it is {now_ms}, the loop would sleep until \
+                 {next_ms}"
+            )));
+        }
+        if state.flow().steps_waiting() > 0 {
+            return Err(Stop::Violation("a process has steps to take and nobody does".to_owned()));
+        }
         for (_, job) in state.jobs().iter() {
             let timed = match job.state {
                 JobState::Scheduled | JobState::Backoff => true,

@@ -123,6 +123,8 @@ pub struct Features {
     pub storms: bool,
     /// Workers that say all sorts of things about leases that are over.
     pub stale_words: bool,
+    /// Processes.
+    pub flows: bool,
 }
 
 /// One run.
@@ -151,7 +153,9 @@ impl Plan {
     #[must_use]
     pub fn of_seed(seed: u64) -> Plan {
         let mut random = Random::new(seed ^ 0x5157_4152_4d00);
-        let features = Features::draw(&mut random);
+        let mut features = Features::draw(&mut random);
+        // Drawn apart: the plans of all seeds without processes are what they were before.
+        features.flows = Random::new(seed ^ 0x666c_6f77).chance(40);
         let share = [0, 15, 30, 60];
         let share = random.pick(&share).copied().unwrap_or(0);
         let faults = Fault::ALL.into_iter().filter(|_| random.chance(share)).collect();
@@ -171,6 +175,14 @@ impl Plan {
     #[must_use]
     pub fn with_faults(seed: u64, faults: &[Fault]) -> Plan {
         Plan { faults: faults.to_vec(), fault_every: 15, ..Plan::of_seed(seed) }
+    }
+
+    /// What the seed drew before there were processes.
+    #[must_use]
+    pub fn without_flows(seed: u64) -> Plan {
+        let mut plan = Plan::of_seed(seed);
+        plan.features.flows = false;
+        plan
     }
 
     /// A short history without faults but for one loss of power.
@@ -209,6 +221,7 @@ impl Features {
             eviction: on(),
             storms: false,
             stale_words: on(),
+            flows: false,
         };
         features.storms = random.chance(6);
         features.polls |= !features.streams;

@@ -159,7 +159,7 @@ fn value(name: &str, kind: FieldKind, given: &Json) -> Answered<Value> {
             text.or_else(|| given.as_i64()).map(Value::Number)
         }
         FieldKind::Number => given.as_i64().map(Value::Number),
-        FieldKind::Text | FieldKind::List => {
+        FieldKind::Text | FieldKind::Id | FieldKind::List => {
             given.as_str().map(|text| Value::Text(text.to_owned()))
         }
         FieldKind::Time => given.as_str().and_then(time::read).map(Value::Number),

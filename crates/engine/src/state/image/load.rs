@@ -10,6 +10,7 @@ use windlass_record::codec::{
 use windlass_record::event::IncidentKind;
 use windlass_record::id::{JobKey, LimitId, Payload, QueueId};
 
+use super::schedule::TAG;
 use super::{IMAGE_VERSION, State, hash_image};
 use crate::lifecycle::JobState;
 use crate::state::document::{Document, DocumentName};
@@ -70,11 +71,11 @@ impl From<DecodeError> for LoadError {
 impl State {
     /// The first bytes of image keys, in the order in which they must be loaded. Payloads stay in
     /// the store.
-    pub const LOAD_ORDER: [u8; 27] = {
+    pub const LOAD_ORDER: [u8; 28] = {
         let [r, p, v, e, t, s, m, n, i, u, a, c, h, w, k, f] = FlowState::LOAD_ORDER;
         [
             b'm', b'q', b'l', b'g', b'G', b'j', b'b', b'B', b'u', b'r', b'd', r, p, v, e, t, s, m,
-            n, i, u, a, c, h, w, k, f,
+            n, i, u, a, c, h, w, k, f, TAG,
         ]
     };
 
@@ -105,6 +106,7 @@ impl State {
             b'u' => self.load_hold(&mut from, rest, hash)?,
             b'r' => self.load_request(&mut from, rest, hash)?,
             b'd' => self.load_document(&mut from, key, hash, payload)?,
+            TAG => self.load_schedule(&mut from, rest, hash)?,
             tag if FlowState::LOAD_ORDER.contains(&tag) => self.flow.load(key, value, hash)?,
             _ => return Err(LoadError::UnknownKey),
         }
@@ -434,6 +436,7 @@ fn load_extra(from: &mut Decoder<'_>) -> Result<Extra, LoadError> {
                 0 => IncidentKind::NoRetries,
                 1 => IncidentKind::ErrorNotCaught,
                 2 => IncidentKind::Permanent,
+                3 => IncidentKind::TooLarge,
                 tag => return Err(DecodeError::UnknownTag { field: "incident kind", tag }.into()),
             },
             code: from.str()?.into(),

@@ -40,6 +40,7 @@ impl State {
         self.write_queues_and_limits(sink);
         self.write_memory(sink);
         self.write_documents(sink);
+        self.write_schedules(sink);
         self.write_flow(sink, |flow, put| flow.freeze(put));
         let mut value = vec![IMAGE_VERSION];
         let out = &mut Encoder::new(&mut value);
@@ -118,7 +119,13 @@ impl State {
         self.dirt.checksum
     }
 
-    fn put_small(&mut self, sink: &mut dyn ImageSink, key: &[u8], value: &[u8], old: u64) -> u64 {
+    pub(super) fn put_small(
+        &mut self,
+        sink: &mut dyn ImageSink,
+        key: &[u8],
+        value: &[u8],
+        old: u64,
+    ) -> u64 {
         let new = hash_image(key, value);
         if new != old {
             self.dirt.checksum = self.dirt.checksum.wrapping_sub(old).wrapping_add(new);
@@ -312,6 +319,7 @@ impl State {
                 IncidentKind::NoRetries => 0,
                 IncidentKind::ErrorNotCaught => 1,
                 IncidentKind::Permanent => 2,
+                IncidentKind::TooLarge => 3,
             });
             out.str(&incident.code);
             out.u64(incident.since_ms);

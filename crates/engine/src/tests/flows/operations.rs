@@ -1,7 +1,8 @@
 //! What operators do with instances: start in the middle, cancel, modify, migrate.
 
 use windlass_record::flow::{
-    ActivateInstruction, MigrateInstance, ModifyInstance, TerminateInstruction, VariableInstruction,
+    ActivateInstruction, MigrateInstance, ModifyInstance, MoveAncestor, MoveInstruction,
+    TerminateInstruction, VariableInstruction,
 };
 
 use super::*;
@@ -27,8 +28,32 @@ impl Check {
                     .collect(),
             })
             .collect();
-        let terminate = terminate.iter().map(|key| TerminateInstruction { key: *key }).collect();
-        self.flow(FlowCommand::ModifyInstance(ModifyInstance { key, activate, terminate }))
+        let terminate = terminate.iter().map(|key| TerminateInstruction::Instance(*key)).collect();
+        let moves = Vec::new();
+        self.flow(FlowCommand::ModifyInstance(ModifyInstance { key, activate, terminate, moves }))
+    }
+
+    /// Moves all tokens of an element to another one.
+    fn move_all(
+        &mut self,
+        key: Key,
+        (from, to): (&str, &str),
+        ancestor: MoveAncestor,
+    ) -> Result<FlowAnswer, Rejection> {
+        let moves = vec![MoveInstruction {
+            source: TerminateInstruction::Element(from.into()),
+            target_id: to.into(),
+            ancestor,
+            variables: Vec::new(),
+        }];
+        let (activate, terminate) = (Vec::new(), Vec::new());
+        self.flow(FlowCommand::ModifyInstance(ModifyInstance { key, activate, terminate, moves }))
+    }
+
+    fn terminate_all(&mut self, key: Key, id: &str) -> Result<FlowAnswer, Rejection> {
+        let terminate = vec![TerminateInstruction::Element(id.into())];
+        let (activate, moves) = (Vec::new(), Vec::new());
+        self.flow(FlowCommand::ModifyInstance(ModifyInstance { key, activate, terminate, moves }))
     }
 
     fn migrate(
@@ -112,6 +137,43 @@ fn modify() {
     let seen = check.do_one("subprocess-after", "");
     assert_eq!(seen, r#"{"a":1,"g":1,"l":2}"#);
     check.assert_completed(instance, r#"{"a":1,"g":1}"#);
+}
+
+/// Each token of the source becomes one at the target, wherever that stands.
+#[test]
+fn move_tokens() {
+    let mut check =
+        Check::with(&[process!("subprocess-mapping.bpmn"), process!("multi-subprocess.bpmn")]);
+    let Ok(FlowAnswer::InstanceCreated { key, .. }) =
+        check.start_at("subprocess-mapping", &["after", "after"])
+    else {
+        panic!("it can be started there");
+    };
+    check.move_all(key, ("after", "work"), MoveAncestor::SourceHierarchy).expect("it is sound");
+    assert_eq!(check.tokens(key), ["inner", "inner", "work", "work"]);
+    // There are two of the target's scope by now.
+    let there = MoveAncestor::Instance(Key::NONE);
+    check.move_all(key, ("work", "work"), there).expect_err("which scope is not said");
+    check.move_all(key, ("work", "work"), MoveAncestor::SourceParent).expect("it is sound");
+    assert_eq!(check.tokens(key), ["inner", "inner", "work", "work"]);
+    let out = MoveAncestor::SourceParent;
+    check.move_all(key, ("work", "after"), out).expect_err("the sub-process does not contain it");
+    check.move_all(key, ("work", "after"), there).expect("it is sound");
+    assert_eq!(check.tokens(key), ["after", "after"], "what was left empty is ended");
+    for (from, to) in [("zip", "after"), ("work", "after"), ("after", "zip"), ("after", "start")] {
+        check.move_all(key, (from, to), there).expect_err("no such token or no such place");
+    }
+    let whole = check.move_all(key, ("subprocess-mapping", "after"), there);
+    whole.expect_err("a process is moved nowhere");
+    check.terminate_all(key, "after").expect("it is sound");
+    assert_eq!(check.engine.state().flow().live_elements(), 0, "nothing was left of it");
+
+    // A multi-instance ends as one; what stands in it one by one.
+    let instance = check.start("multi-subprocess", r#"{"items":[1,2,3]}"#);
+    let live = check.engine.state().flow().live_elements();
+    assert!(live > 4, "{live}");
+    check.terminate_all(instance, "each").expect("it is sound");
+    assert_eq!(check.engine.state().flow().live_elements(), 0);
 }
 
 /// Nothing throws it: a link's catch event that is entered by hand goes on.

@@ -448,9 +448,15 @@ impl<'a> Machine<'a> {
     }
 
     fn for_each(&mut self, each: &ForEach) -> Outcome<Flow<'a>> {
-        let source = self.value(&each.source)?;
-        let keys = if each.of_items { None } else { Some(self.enumerable(&source)?) };
         let outer = self.scope;
+        if each.declares != Declares::Var {
+            // The source must not use the name that it gives values to.
+            self.enter()?;
+            self.declare(&each.name, None, false)?;
+        }
+        let source = self.value(&each.source)?;
+        self.scope = outer;
+        let keys = if each.of_items { None } else { Some(self.enumerable(&source)?) };
         let mut last = Value::Undefined;
         let mut position = 0;
         loop {

@@ -239,6 +239,7 @@ fn what_is_not_known_is_left_to_a_real_engine() {
         "let x = 1; let x = 2",
         "const c = 1; c = 2",
         "x; let x = 1",
+        "var x = []; for (const x of [x]) {}",
         "{ function f() {} }",
         "function (",
         "1 +",

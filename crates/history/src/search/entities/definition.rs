@@ -42,7 +42,8 @@ entity! {
         ResourceName: Text = "resourceName", "dr.name";
         TenantId: Text = "tenantId", "d.tenant";
         State: Text = "state", "IIF(d.deleted_ms IS NULL, 'ACTIVE', 'DELETED')";
-        HasStartForm: Flag = "hasStartForm", "0";
+        // As a word: a bare number in ORDER BY is that of a column.
+        HasStartForm: Flag = "hasStartForm", "FALSE";
         IsLatestVersion: Flag = "isLatestVersion", "(d.deleted_ms IS NULL AND NOT EXISTS \
             (SELECT 1 FROM definitions dl WHERE dl.kind = d.kind AND dl.id = d.id \
             AND dl.tenant = d.tenant AND dl.deleted_ms IS NULL AND dl.version > d.version))";

@@ -1,0 +1,1 @@
+//! Scenarios of `zeebe-rs`, see `tests/`. There is nothing else here.
