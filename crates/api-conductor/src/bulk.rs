@@ -6,13 +6,14 @@ use axum::response::IntoResponse;
 use axum::routing::{delete, post, put};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use windlass_record::workflow::{WorkflowCommand, WorkflowQuery, WorkflowVerb};
+use windlass_record::workflow::{WorkflowCommand, WorkflowVerb};
 
 use crate::answer::Shown;
 use crate::extract::{Body, Params, no_workflow, workflow_key};
 use crate::face::Face;
 use crate::failure::{Answered, Failure};
 use crate::limit::BULK_ITEMS_MAX;
+use crate::past;
 
 pub(crate) fn routes() -> Router<Face> {
     Router::new()
@@ -167,8 +168,8 @@ async fn search(
     for id in ids {
         let found = match workflow_key(&id) {
             Ok(key) => {
-                let found: Option<Box<RawValue>> =
-                    face.find_as(WorkflowQuery::Workflow { key, tasks }).await?;
+                let found = past::workflow(&face, key, tasks).await?;
+                let found = found.and_then(|json| RawValue::from_string(json.to_string()).ok());
                 found.ok_or_else(|| no_workflow(&id))
             }
             Err(failure) => Err(failure),

@@ -57,6 +57,11 @@ impl Failure {
         Failure::validation(self.message.lines().map(str::to_owned).collect())
     }
 
+    /// The same, to be asked again later.
+    pub(crate) fn retryable(self) -> Failure {
+        Failure { retryable: true, ..self }
+    }
+
     pub(crate) fn is_invalid(&self) -> bool {
         self.status == StatusCode::BAD_REQUEST
     }
@@ -77,12 +82,11 @@ impl From<GatewayError> for Failure {
         match error {
             GatewayError::Rejected(rejection) => Failure::new(status_of(rejection.kind()), message),
             GatewayError::Overloaded { .. } => {
-                Failure { retryable: true, ..Failure::new(StatusCode::TOO_MANY_REQUESTS, message) }
+                Failure::new(StatusCode::TOO_MANY_REQUESTS, message).retryable()
             }
-            GatewayError::ShuttingDown | GatewayError::Stopped => Failure {
-                retryable: true,
-                ..Failure::new(StatusCode::SERVICE_UNAVAILABLE, message)
-            },
+            GatewayError::ShuttingDown | GatewayError::Stopped => {
+                Failure::new(StatusCode::SERVICE_UNAVAILABLE, message).retryable()
+            }
         }
     }
 }

@@ -18,6 +18,8 @@
 //! | `poll` | tasks handed out |
 //! | `task` | tasks read and updated, their logs |
 //! | `queue` | how much waits, and who asks for it (`pollers`) |
+//! | `search` | what there is and was (`past`) |
+//! | `scheduler` | schedules that start workflows (`condition`) |
 //! | `event` | event handlers |
 //! | `admin` | the rest |
 //!
@@ -27,6 +29,7 @@
 mod admin;
 mod answer;
 mod bulk;
+mod condition;
 mod event;
 mod extract;
 mod face;
@@ -34,10 +37,13 @@ mod failure;
 pub mod limit;
 mod metadata;
 mod mock;
+mod past;
 mod poll;
 mod pollers;
 mod queue;
 mod run;
+mod scheduler;
+mod search;
 mod task;
 mod workflow;
 
@@ -69,6 +75,8 @@ pub fn router(gateway: &Gateway) -> Router {
         .merge(task::routes())
         .merge(queue::routes())
         .merge(event::routes())
+        .merge(search::routes())
+        .merge(scheduler::routes())
         .merge(admin::routes())
         .fallback(no_such_path);
     Router::new()

@@ -17,6 +17,7 @@ use crate::extract::{
 };
 use crate::face::{Face, Updated};
 use crate::failure::{Answered, Failure};
+use crate::past;
 use crate::poll::{Asked, next};
 use crate::workflow::{external_storage, shown};
 
@@ -183,7 +184,7 @@ async fn update_named_sync(
 async fn task(State(face): State<Face>, At(id): At<String>) -> Answered<impl IntoResponse> {
     let none = || Failure::not_found(format!("Task not found for taskId: {id}"));
     let key = key_of(&id).ok_or_else(none)?;
-    face.find(WorkflowQuery::Task(key)).await?.map(Text).ok_or_else(none)
+    past::task(&face, key).await?.map(Text).ok_or_else(none)
 }
 
 async fn log(

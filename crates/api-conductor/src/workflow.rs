@@ -10,15 +10,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use windlass_record::flow::{Key, NO_KEY};
-use windlass_record::workflow::{RerunWorkflow, TaskStatus, WorkflowQuery, WorkflowVerb, key_of};
+use windlass_record::workflow::{
+    RerunWorkflow, TaskStatus, WorkflowQuery, WorkflowVerb, id_of, key_of,
+};
 
-use crate::answer::{Empty, NoContent, Plain, Shown, Text};
+use crate::answer::{Either, Empty, NoContent, Plain, Shown, Text};
 use crate::extract::{
     At, Body, MaybeBody, ObjectBody, Params, no_workflow, object_text, workflow_key,
 };
 use crate::face::Face;
 use crate::failure::{Answered, Failure};
 use crate::metadata::find_definition;
+use crate::past;
+use crate::search::SearchResult;
 
 pub(crate) fn routes() -> Router<Face> {
     Router::new()
@@ -95,19 +99,16 @@ async fn whole(
     params: Params,
 ) -> Answered<impl IntoResponse> {
     let tasks = params.flag("includeTasks", true)?;
-    let key = workflow_key(&id)?;
-    found(&face, &id, WorkflowQuery::Workflow { key, tasks }).await
-}
-
-/// An answer about a workflow, or the sentence that there is none.
-async fn found(face: &Face, id: &str, query: WorkflowQuery) -> Answered<Text> {
-    face.find(query).await?.map(Text).ok_or_else(|| no_workflow(id))
+    past::workflow(&face, workflow_key(&id)?, tasks)
+        .await?
+        .map(Text)
+        .ok_or_else(|| no_workflow(&id))
 }
 
 /// A `Workflow` with its tasks.
 pub(crate) async fn shown(face: &Face, key: Key) -> Answered<Text> {
-    let id = windlass_record::workflow::id_of(key);
-    found(face, &id, WorkflowQuery::Workflow { key, tasks: true }).await
+    let shown = face.find(WorkflowQuery::Workflow { key, tasks: true }).await?;
+    shown.map(Text).ok_or_else(|| no_workflow(&id_of(key)))
 }
 
 async fn status(
@@ -118,7 +119,18 @@ async fn status(
     let key = workflow_key(&id)?;
     let output = params.flag("includeOutput", false)?;
     let variables = params.flag("includeVariables", false)?;
-    found(&face, &id, WorkflowQuery::Status { key, output, variables }).await
+    if let Some(now) = face.find(WorkflowQuery::Status { key, output, variables }).await? {
+        return Ok(Either::First(Text(now)));
+    }
+    let then = past::workflow(&face, key, false).await?.ok_or_else(|| no_workflow(&id))?;
+    let mut then: Map<String, Value> = serde_json::from_str(&then).unwrap_or_default();
+    then.retain(|name, _| match name.as_str() {
+        "workflowId" | "correlationId" | "status" => true,
+        "output" => output,
+        "variables" => variables,
+        _ => false,
+    });
+    Ok(Either::Second(Shown(then)))
 }
 
 async fn tasks(
@@ -128,19 +140,40 @@ async fn tasks(
 ) -> Answered<impl IntoResponse> {
     let key = workflow_key(&id)?;
     let start = params.count("start", 0)?;
-    let mut count = params.count("count", 15)?;
+    let count = params.count("count", 15)?;
     let wanted: Vec<String> = params.all("status").map(str::to_ascii_uppercase).collect();
     let statuses: Vec<TaskStatus> =
         wanted.iter().filter_map(|name| TaskStatus::named(name)).collect();
-    if statuses.is_empty() && !wanted.is_empty() {
-        // No task has any of those.
-        count = 0;
-        let query = WorkflowQuery::TasksOf { key, start, count, statuses };
-        found(&face, &id, query).await?;
-        return Ok(Shown(json!({ "totalHits": 0, "results": [] })).into_response());
+    // Of words that are no status alone, nothing has any.
+    let none = statuses.is_empty() && !wanted.is_empty();
+    let now = WorkflowQuery::TasksOf { key, start, count, statuses };
+    if !none && let Some(now) = face.find(now).await? {
+        return Ok(Either::First(Text(now)));
     }
-    let query = WorkflowQuery::TasksOf { key, start, count, statuses };
-    Ok(found(&face, &id, query).await?.into_response())
+    let then = past::workflow(&face, key, true).await?.ok_or_else(|| no_workflow(&id))?;
+    Ok(Either::Second(Shown(tasks_in(&then, &wanted, start, count))))
+}
+
+/// A page of the tasks of a `Workflow`, with those statuses if there are any.
+fn tasks_in(
+    workflow: &str,
+    statuses: &[String],
+    start: usize,
+    count: usize,
+) -> SearchResult<Value> {
+    #[derive(Default, Deserialize)]
+    struct Tasks {
+        tasks: Vec<Value>,
+    }
+    let Tasks { mut tasks } = serde_json::from_str(workflow).unwrap_or_default();
+    let status = |task: &Value| task.get("status").and_then(Value::as_str).map(str::to_owned);
+    tasks.retain(|task| {
+        statuses.is_empty() || status(task).is_some_and(|status| statuses.contains(&status))
+    });
+    SearchResult {
+        total_hits: u64::try_from(tasks.len()).unwrap_or(u64::MAX),
+        results: tasks.into_iter().skip(start).take(count).collect(),
+    }
 }
 
 async fn running(
