@@ -12,6 +12,11 @@ from windlass import (
 )
 
 
+def add_one(task):
+    """A worker's function: it runs in a process of its own."""
+    return {"n": task.input_data["n"] + 1}
+
+
 class Tasks(unittest.TestCase):
     def test_a_worker_of_the_sdk_runs_a_workflow(self):
         names = [unique(f"step{n}") for n in range(3)]
@@ -23,7 +28,7 @@ class Tasks(unittest.TestCase):
         workers = [
             Worker(
                 task_definition_name=name,
-                execute_function=lambda task: {"n": task.input_data["n"] + 1},
+                execute_function=add_one,
                 poll_interval=0.05,
             )
             for name in names
