@@ -44,7 +44,9 @@ pub(crate) fn refused(error: SearchError) -> Failure {
         SearchError::Off
         | SearchError::Panicked
         | SearchError::History(
-            HistoryError::Database(_) | HistoryError::NotYet { .. } | HistoryError::Newer { .. },
+            HistoryError::Database(_)
+            | HistoryError::NotYet { .. }
+            | HistoryError::OtherFormat { .. },
         ) => Failure::unreadable(message),
     }
 }
