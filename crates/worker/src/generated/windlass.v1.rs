@@ -1,4 +1,4 @@
-//! @generated from crates/api-native/proto/windlass/v1/windlass.proto crc32c:4c47d281 bytes:17357
+//! @generated from crates/api-native/proto/windlass/v1/windlass.proto crc32c:8a47ba26 bytes:17368
 //! by tools/codegen; a file module: `#[path = "generated/windlass.v1.rs"] pub mod v1;`
 
 #![allow(
@@ -607,7 +607,7 @@ pub struct JobView {
 pub struct IncidentView {
     #[prost(uint64, tag = "1")]
     pub key: u64,
-    /// no-retries, error-not-caught, permanent.
+    /// no-retries, error-not-caught, permanent, too-large.
     #[prost(string, tag = "2")]
     pub kind: ::prost::alloc::string::String,
     #[prost(string, tag = "3")]
