@@ -9,7 +9,7 @@ use serde_json::json;
 use windlass_record::workflow::{TaskReference, WorkflowQuery, WorkflowVerb};
 
 use crate::answer::{Empty, Plain, Shown};
-use crate::extract::{At, ObjectBody, Params, no_workflow, task_key, workflow_key};
+use crate::extract::{At, ObjectText, Params, no_workflow, task_key, workflow_key};
 use crate::face::Face;
 use crate::failure::{Answered, Failure};
 use crate::task::named_update;
@@ -87,7 +87,7 @@ async fn no_variable() -> Empty {
 async fn wake(
     State(face): State<Face>,
     At((id, name, status)): At<(String, String, String)>,
-    ObjectBody(output): ObjectBody,
+    ObjectText(output): ObjectText,
 ) -> Answered<Empty> {
     let task = TaskReference::Name(name.as_str().into());
     let command = named_update(workflow_key(&id)?, task, &status, &output, "")?;
@@ -101,7 +101,7 @@ async fn wake(
 async fn wake_task(
     State(face): State<Face>,
     At((id, task, status)): At<(String, String, String)>,
-    ObjectBody(output): ObjectBody,
+    ObjectText(output): ObjectText,
 ) -> Answered<Empty> {
     let task = TaskReference::Key(task_key(&task)?);
     let command = named_update(workflow_key(&id)?, task, &status, &output, "")?;

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use windlass_record::workflow::{WorkflowCommand, WorkflowQuery};
 
 use crate::answer::{Empty, Shown};
-use crate::extract::{At, ObjectBody, Params};
+use crate::extract::{At, ObjectText, Params};
 use crate::face::Face;
 use crate::failure::{Answered, Failure};
 
@@ -19,15 +19,15 @@ pub(crate) fn routes() -> Router<Face> {
         .route("/event/{a}", get(of_event).delete(forget))
 }
 
-async fn add(State(face): State<Face>, body: ObjectBody) -> Answered<Empty> {
+async fn add(State(face): State<Face>, body: ObjectText) -> Answered<Empty> {
     define(&face, body, false).await
 }
 
-async fn update(State(face): State<Face>, body: ObjectBody) -> Answered<Empty> {
+async fn update(State(face): State<Face>, body: ObjectText) -> Answered<Empty> {
     define(&face, body, true).await
 }
 
-async fn define(face: &Face, body: ObjectBody, must_exist: bool) -> Answered<Empty> {
+async fn define(face: &Face, body: ObjectText, must_exist: bool) -> Answered<Empty> {
     let handler = body.required()?[..].into();
     let command = WorkflowCommand::DefineHandler { handler, must_exist };
     face.ask(command).await.map_err(Failure::into_validation)?;

@@ -28,41 +28,56 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     }
 }
 
-/// A body that may be left out, or be `null`.
-pub(crate) struct MaybeBody<T>(pub(crate) T);
+/// A JSON object that must be there.
+pub(crate) struct Object<T>(pub(crate) T);
 
-impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for MaybeBody<T> {
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Object<T> {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, state: &S) -> Answered<MaybeBody<T>> {
+    async fn from_request(request: Request, state: &S) -> Answered<Object<T>> {
         let bytes = raw(request, state).await?;
         if is_absent(&bytes) {
-            return Ok(MaybeBody(T::default()));
+            return Err(missing_body());
         }
-        parse(&bytes).map(MaybeBody)
+        check_object(&bytes)?;
+        parse(&bytes).map(Object)
+    }
+}
+
+/// A JSON object that may be left out, or be `null`.
+pub(crate) struct MaybeObject<T>(pub(crate) T);
+
+impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for MaybeObject<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, state: &S) -> Answered<MaybeObject<T>> {
+        let bytes = raw(request, state).await?;
+        if is_absent(&bytes) {
+            return Ok(MaybeObject(T::default()));
+        }
+        check_object(&bytes)?;
+        parse(&bytes).map(MaybeObject)
     }
 }
 
 /// A JSON object that passes on as it came; empty if it was left out.
-pub(crate) struct ObjectBody(pub(crate) Bytes);
+pub(crate) struct ObjectText(pub(crate) Bytes);
 
-impl<S: Send + Sync> FromRequest<S> for ObjectBody {
+impl<S: Send + Sync> FromRequest<S> for ObjectText {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, state: &S) -> Answered<ObjectBody> {
+    async fn from_request(request: Request, state: &S) -> Answered<ObjectText> {
         let bytes = raw(request, state).await?;
         if is_absent(&bytes) {
-            return Ok(ObjectBody(Bytes::new()));
+            return Ok(ObjectText(Bytes::new()));
         }
-        if bytes.trim_ascii_start().first() != Some(&b'{') {
-            return Err(not_json(&"an object is expected"));
-        }
+        check_object(&bytes)?;
         let _well_formed: IgnoredAny = parse(&bytes)?;
-        Ok(ObjectBody(bytes))
+        Ok(ObjectText(bytes))
     }
 }
 
-impl ObjectBody {
+impl ObjectText {
     /// One that must be there.
     pub(crate) fn required(self) -> Answered<Bytes> {
         if self.0.is_empty() { Err(missing_body()) } else { Ok(self.0) }
@@ -112,6 +127,14 @@ async fn whole<S: Send + Sync>(request: Request, state: &S) -> Answered<Bytes> {
 
 fn is_absent(bytes: &[u8]) -> bool {
     matches!(bytes.trim_ascii(), b"" | b"null")
+}
+
+/// Without this, a list would be taken as an object's members in order.
+fn check_object(bytes: &[u8]) -> Answered<()> {
+    if bytes.trim_ascii_start().first() == Some(&b'{') {
+        return Ok(());
+    }
+    Err(not_json(&"an object is expected"))
 }
 
 fn missing_body() -> Failure {

@@ -15,7 +15,7 @@ use windlass_record::workflow::{WorkflowCommand, WorkflowQuery};
 
 use crate::answer::{Empty, Shown, Text};
 use crate::bulk::BulkResponse;
-use crate::extract::{At, Body, ObjectBody, Params};
+use crate::extract::{At, Body, ObjectText, Params};
 use crate::face::Face;
 use crate::failure::{Answered, Failure};
 
@@ -33,13 +33,13 @@ pub(crate) fn routes() -> Router<Face> {
         .route("/metadata/taskdefs/{a}", get(task).delete(forget_task))
 }
 
-async fn create(State(face): State<Face>, params: Params, body: ObjectBody) -> Answered<Empty> {
+async fn create(State(face): State<Face>, params: Params, body: ObjectText) -> Answered<Empty> {
     let overwrite = params.flag("overwrite", false)?;
     define(&face, body.required()?[..].into(), overwrite, false).await?;
     Ok(Empty)
 }
 
-async fn validate(State(face): State<Face>, body: ObjectBody) -> Answered<Empty> {
+async fn validate(State(face): State<Face>, body: ObjectText) -> Answered<Empty> {
     define(&face, body.required()?[..].into(), true, true).await?;
     Ok(Empty)
 }
@@ -206,7 +206,7 @@ async fn define_tasks(
     Ok(Empty)
 }
 
-async fn redefine_task(State(face): State<Face>, body: ObjectBody) -> Answered<Empty> {
+async fn redefine_task(State(face): State<Face>, body: ObjectText) -> Answered<Empty> {
     let tasks = vec![body.required()?[..].into()];
     let command = WorkflowCommand::DefineTasks { tasks, must_exist: true };
     face.ask(command).await.map_err(Failure::into_validation)?;

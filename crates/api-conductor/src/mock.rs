@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use windlass_record::flow::Key;
 use windlass_record::workflow::{TaskReference, WorkflowQuery, key_of};
 
-use crate::extract::{Body, not_json, object_text};
+use crate::extract::{Object, not_json, object_text};
 use crate::face::{Face, is_task_at_rest, is_workflow_at_rest};
 use crate::failure::Answered;
 use crate::limit::{
@@ -70,7 +70,7 @@ struct Mock {
 
 async fn test(
     State(face): State<Face>,
-    Body(mut request): Body<Map<String, Value>>,
+    Object(mut request): Object<Map<String, Value>>,
 ) -> Answered<impl IntoResponse> {
     let mut mocks = Map::new();
     for name in ["taskRefToMockOutput", "subWorkflowTestRequest"] {

@@ -17,7 +17,8 @@ use windlass_record::workflow::{
 
 use crate::answer::{Empty, Shown};
 use crate::extract::{
-    At, Body, MaybeBody, ObjectBody, Params, ill_typed, no_workflow, update_status, workflow_key,
+    At, MaybeObject, Object, ObjectText, Params, ill_typed, no_workflow, update_status,
+    workflow_key,
 };
 use crate::face::{Face, is_task_at_rest, is_workflow_at_rest};
 use crate::failure::{Answered, Failure};
@@ -115,7 +116,7 @@ async fn execute(
     State(face): State<Face>,
     At((name, version)): At<(String, i64)>,
     params: Params,
-    Body(mut request): Body<Map<String, Value>>,
+    Object(mut request): Object<Map<String, Value>>,
 ) -> Answered<Response> {
     request.insert("name".to_owned(), name.into());
     request.insert("version".to_owned(), if version == 0 { Value::Null } else { version.into() });
@@ -152,7 +153,7 @@ async fn change_state(
     State(face): State<Face>,
     At(id): At<String>,
     params: Params,
-    MaybeBody(change): MaybeBody<StateUpdate>,
+    MaybeObject(change): MaybeObject<StateUpdate>,
 ) -> Answered<Response> {
     let workflow = workflow_key(&id)?;
     let wait = Wait::of(workflow, &params, seconds(&params)?)?;
@@ -174,7 +175,7 @@ async fn change_state(
 async fn signal(
     State(face): State<Face>,
     At((id, status)): At<(String, String)>,
-    ObjectBody(output): ObjectBody,
+    ObjectText(output): ObjectText,
 ) -> Answered<Empty> {
     face.update(signal_command(&id, &status, &output)?).await?;
     Ok(Empty)
@@ -184,7 +185,7 @@ async fn signal_sync(
     State(face): State<Face>,
     At((id, status)): At<(String, String)>,
     params: Params,
-    ObjectBody(output): ObjectBody,
+    ObjectText(output): ObjectText,
 ) -> Answered<Response> {
     let given = params.number("timeoutMillis")?.unwrap_or(5_000);
     let at_most = Duration::from_millis(u64::try_from(given).unwrap_or(0));

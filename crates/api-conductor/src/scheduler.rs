@@ -22,7 +22,7 @@ use windlass_record::workflow::id_of;
 use crate::answer::{Empty, Shown};
 use crate::bulk::BulkResponse;
 use crate::condition::Conditions;
-use crate::extract::{At, Body, Params};
+use crate::extract::{At, Body, Object, Params};
 use crate::face::Face;
 use crate::failure::{Answered, Failure};
 use crate::limit::BULK_ITEMS_MAX;
@@ -243,7 +243,7 @@ async fn ask(face: &Face, command: ScheduleCommand) -> Answered<Answer> {
 
 async fn write(
     State(face): State<Face>,
-    Body(given): Body<WorkflowSchedule>,
+    Object(given): Object<WorkflowSchedule>,
 ) -> Answered<impl IntoResponse> {
     let put = given.put()?;
     let name = put.name.name.clone();

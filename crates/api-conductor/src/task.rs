@@ -13,7 +13,7 @@ use windlass_record::workflow::{
 
 use crate::answer::{Either, Empty, NoContent, Plain, Text};
 use crate::extract::{
-    At, Body, ObjectBody, Params, TextBody, object_text, task_key, update_status, workflow_key,
+    At, Object, ObjectText, Params, TextBody, object_text, task_key, update_status, workflow_key,
 };
 use crate::face::{Face, Updated};
 use crate::failure::{Answered, Failure};
@@ -104,7 +104,7 @@ async fn apply(face: &Face, result: TaskResult) -> Answered<Updated> {
     face.update(result.command(workflow, TaskReference::Key(task))?).await
 }
 
-async fn update(State(face): State<Face>, Body(result): Body<TaskResult>) -> Answered<Plain> {
+async fn update(State(face): State<Face>, Object(result): Object<TaskResult>) -> Answered<Plain> {
     let id = result.task_id.clone().unwrap_or_default();
     apply(&face, result).await?;
     Ok(Plain(id))
@@ -113,7 +113,7 @@ async fn update(State(face): State<Face>, Body(result): Body<TaskResult>) -> Ans
 /// A worker that is done with one gets the next.
 async fn update_and_poll(
     State(face): State<Face>,
-    Body(result): Body<TaskResult>,
+    Object(result): Object<TaskResult>,
 ) -> Answered<Response> {
     let worker = result.worker_id.clone().unwrap_or_default();
     let updated = apply(&face, result).await?;
@@ -153,7 +153,7 @@ async fn update_named(
     State(face): State<Face>,
     At((id, name, status)): Named,
     params: Params,
-    ObjectBody(output): ObjectBody,
+    ObjectText(output): ObjectText,
 ) -> Answered<impl IntoResponse> {
     let task = TaskReference::Name(name.into());
     let worker = params.text("workerid");
@@ -168,7 +168,7 @@ async fn update_named_sync(
     State(face): State<Face>,
     At((id, name, status)): Named,
     params: Params,
-    ObjectBody(output): ObjectBody,
+    ObjectText(output): ObjectText,
 ) -> Answered<impl IntoResponse> {
     let task = TaskReference::Name(name.as_str().into());
     let worker = params.text("workerid");

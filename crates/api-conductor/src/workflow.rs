@@ -16,7 +16,7 @@ use windlass_record::workflow::{
 
 use crate::answer::{Either, Empty, NoContent, Plain, Shown, Text};
 use crate::extract::{
-    At, Body, MaybeBody, ObjectBody, Params, no_workflow, object_text, workflow_key,
+    At, Body, MaybeObject, Object, ObjectText, Params, no_workflow, object_text, workflow_key,
 };
 use crate::face::Face;
 use crate::failure::{Answered, Failure};
@@ -51,7 +51,7 @@ pub(crate) fn routes() -> Router<Face> {
         .route("/workflow/{a}/variables", post(set_variables))
 }
 
-async fn start(State(face): State<Face>, body: ObjectBody) -> Answered<Plain> {
+async fn start(State(face): State<Face>, body: ObjectText) -> Answered<Plain> {
     face.start(&body.required()?[..]).await.map(Plain::id)
 }
 
@@ -59,7 +59,7 @@ async fn start_named(
     State(face): State<Face>,
     At(name): At<String>,
     params: Params,
-    MaybeBody(input): MaybeBody<Map<String, Value>>,
+    MaybeObject(input): MaybeObject<Map<String, Value>>,
 ) -> Answered<Plain> {
     let version = params.number("version")?;
     start_by_name(&face, &name, version, &params, input).await
@@ -69,7 +69,7 @@ async fn start_version(
     State(face): State<Face>,
     At((name, version)): At<(String, i64)>,
     params: Params,
-    MaybeBody(input): MaybeBody<Map<String, Value>>,
+    MaybeObject(input): MaybeObject<Map<String, Value>>,
 ) -> Answered<Plain> {
     start_by_name(&face, &name, Some(version), &params, input).await
 }
@@ -239,7 +239,7 @@ struct CorrelationIds {
 async fn correlated_batch(
     State(face): State<Face>,
     params: Params,
-    Body(asked): Body<CorrelationIds>,
+    Object(asked): Object<CorrelationIds>,
 ) -> Answered<impl IntoResponse> {
     let mut all = Correlated::new();
     for name in &asked.workflow_names {
@@ -276,7 +276,7 @@ struct SkipTask {
 async fn skip(
     State(face): State<Face>,
     At((id, reference)): At<(String, String)>,
-    MaybeBody(asked): MaybeBody<SkipTask>,
+    MaybeObject(asked): MaybeObject<SkipTask>,
 ) -> Answered<Empty> {
     let verb = WorkflowVerb::Skip {
         reference: reference.into(),
@@ -299,7 +299,7 @@ struct Rerun {
 async fn rerun(
     State(face): State<Face>,
     At(id): At<String>,
-    MaybeBody(asked): MaybeBody<Rerun>,
+    MaybeObject(asked): MaybeObject<Rerun>,
 ) -> Answered<Plain> {
     let task = asked.re_run_from_task_id.filter(|task| !task.is_empty());
     // Any other text names no task, as this key does not.
@@ -378,7 +378,7 @@ async fn terminate_remove(
 async fn set_variables(
     State(face): State<Face>,
     At(id): At<String>,
-    body: ObjectBody,
+    body: ObjectText,
 ) -> Answered<Text> {
     let key = workflow_key(&id)?;
     let variables = body.required()?[..].into();

@@ -36,6 +36,10 @@ async fn bodies_that_cannot_be_read_are_refused() {
             assert!(answer.json()["message"].as_str().unwrap().starts_with("JSON parse error: "));
         }
     }
+    for path in ["/tasks", "/tasks/update-v2", "/workflow", "/workflow/w", "/workflow/test", &rerun]
+    {
+        bench.text("POST", path, "[]").await.fails(500, "JSON parse error: an object is expected");
+    }
     assert_eq!(bench.workflow(&id).await["status"], "RUNNING");
 }
 

@@ -11,5 +11,7 @@ mod hostile;
 mod metadata;
 mod mocks;
 mod runs;
+mod schedules;
+mod searches;
 mod tasks;
 mod workflows;
