@@ -56,7 +56,7 @@ async fn replace(
     Body(definitions): Body<Vec<Box<RawValue>>>,
 ) -> Answered<impl IntoResponse> {
     let command = |dry_run: bool| {
-        let command = move |definition: &Box<RawValue>| WorkflowCommand::DefineWorkflow {
+        let command = move |definition: &RawValue| WorkflowCommand::DefineWorkflow {
             workflow: definition.get().as_bytes().into(),
             overwrite: true,
             dry_run,

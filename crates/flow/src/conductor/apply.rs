@@ -142,8 +142,13 @@ impl FlowState {
                 }
             }
             WorkflowEvent::TasksDropped { tasks } => {
+                let workflow = tasks.first().and_then(|task| self.workflows.task(*task));
+                let workflow = workflow.map(|task| task.workflow);
                 for task in tasks.iter() {
                     self.task_dropped(*task);
+                }
+                if let Some(workflow) = workflow {
+                    self.watch_again(workflow);
                 }
             }
             WorkflowEvent::TaskLogged { task, lines } => {
@@ -336,7 +341,7 @@ impl FlowState {
         }
         if !workflow.idempotency_key.is_empty() {
             let id = (name.clone(), workflow.idempotency_key.clone());
-            self.workflows.idempotent.insert(id, key);
+            self.workflows.idempotent.entry(id).or_default().insert(key);
         }
         if !workflow.status.is_at_rest() {
             self.workflows.running.entry(name).or_default().insert(key);
@@ -449,8 +454,9 @@ impl FlowState {
             self.uncorrelate(&workflow.correlation_id, key);
             workflow.correlation_id = correlation_id.into();
         }
-        self.release_definition(before);
+        // In this order: it may be the same one.
         self.link_workflow(key, workflow);
+        self.release_definition(before);
         self.queue(Todo::Workflow(key));
     }
 
@@ -484,8 +490,11 @@ impl FlowState {
         self.leave_limit(&workflow.rate_limit_key, key);
         self.uncorrelate(&workflow.correlation_id, key);
         let id = (name, workflow.idempotency_key.clone());
-        if self.workflows.idempotent.get(&id) == Some(&key) {
-            self.workflows.idempotent.remove(&id);
+        if let Some(keys) = self.workflows.idempotent.get_mut(&id) {
+            keys.remove(&key);
+            if keys.is_empty() {
+                self.workflows.idempotent.remove(&id);
+            }
         }
         self.release_definition(workflow.definition);
     }
@@ -537,6 +546,9 @@ impl FlowState {
         self.link_task(scheduled.key, task);
         if is_join {
             self.watch(scheduled.key);
+        }
+        if scheduled.retry_of != NO_KEY {
+            self.watch_again(scheduled.workflow);
         }
         self.touch(image::WORKFLOW, scheduled.workflow);
         self.queue(Todo::Task(scheduled.key));
@@ -596,6 +608,14 @@ impl FlowState {
             if let Some(workflow) = self.workflows.workflows.get_mut(&task.workflow) {
                 workflow.joins.insert(key);
             }
+        }
+    }
+
+    /// A task that had ended goes on, or is forgotten: joins wait for it again.
+    fn watch_again(&mut self, workflow: Key) {
+        let joins = self.workflows.workflows.get(&workflow).map(|it| it.joins.clone());
+        for join in joins.into_iter().flatten() {
+            self.watch(join);
         }
     }
 
@@ -665,6 +685,7 @@ impl FlowState {
         if is_join {
             self.watch(key);
         }
+        self.watch_again(workflow);
         self.queue(Todo::Task(key));
     }
 
@@ -688,6 +709,9 @@ impl FlowState {
     }
 
     fn close_task(&mut self, workflow: Key, task: Key) {
+        if let Some(task) = self.workflows.tasks.get_mut(&task) {
+            task.waits_for.clear();
+        }
         if let Some(workflow) = self.workflows.workflows.get_mut(&workflow) {
             workflow.open.remove(&task);
             workflow.joins.remove(&task);

@@ -33,7 +33,8 @@ pub(crate) fn check(state: &Workflows, todo: &BTreeSet<Todo>) -> Result<(), Stri
             let record = state.task(*task).ok_or_else(|| format!("W2: {task} has no record"))?;
             if !listed && !todo.contains(&Todo::Task(*task)) && !waits(state, *task, record) {
                 return Err(format!(
-                    "W2: task {task}, {} {}, waits for nothing",
+                    "W2: task {task}, {} {} {}, waits for nothing",
+                    record.task_type,
                     record.reference,
                     record.status.name()
                 ));

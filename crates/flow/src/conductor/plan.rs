@@ -253,6 +253,26 @@ impl Plan {
             .map(|it| it.0)
     }
 
+    /// Whether a task stands in a branch of a fork.
+    pub fn is_in_a_fork(&self, number: TaskNode) -> bool {
+        let forks = self.nodes.iter().filter(|node| node.kind == Kind::Fork);
+        let mut found: Vec<TaskNode> =
+            forks.flat_map(|fork| &fork.branches).filter_map(|(_, first)| *first).collect();
+        let mut seen = std::collections::BTreeSet::new();
+        while let Some(at) = found.pop() {
+            if !seen.insert(at) {
+                continue;
+            }
+            let node = self.node(at);
+            if let Next::Task(next) = node.next {
+                found.push(next);
+            }
+            let branches = node.branches.iter().filter_map(|(_, first)| *first);
+            found.extend(branches.chain(node.default_branch));
+        }
+        seen.contains(&number)
+    }
+
     /// A task as written.
     pub fn task_json(&self, number: TaskNode) -> &Value {
         self.json.pointer(&self.node(number).pointer).unwrap_or(&Value::Null)

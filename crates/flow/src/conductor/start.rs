@@ -5,7 +5,7 @@ use std::fmt;
 use serde_json::{Map, Value};
 use windlass_record::flow::{FlowRejection, Key, NO_KEY};
 use windlass_record::rejection::RejectionKind;
-use windlass_record::workflow::{WorkflowEvent, WorkflowStarted, WorkflowStatus};
+use windlass_record::workflow::{WorkflowEvent, WorkflowStarted};
 
 use super::plan::{self, Plan};
 use super::seen::Seen;
@@ -158,7 +158,8 @@ fn existing(state: &Workflows, start: &Start) -> Result<Option<Key>, FlowRejecti
         return Ok(None);
     }
     let name = (start.name.as_str().into(), start.idempotency_key.as_str().into());
-    let Some(key) = state.idempotent.get(&name).copied() else { return Ok(None) };
+    let newest = state.idempotent.get(&name).and_then(|keys| keys.last().copied());
+    let Some(key) = newest else { return Ok(None) };
     let running = state.workflow(key).is_some_and(|it| !it.status.is_at_rest());
     match start.idempotency {
         Idempotency::ReturnExisting => Ok(Some(key)),
@@ -278,19 +279,22 @@ fn embed(state: &Workflows, plan: Plan) -> Value {
     json
 }
 
+/// How many workflows of a rate limit key may run at once; 0 is no limit.
+pub(crate) fn places(plan: &Plan) -> usize {
+    let config = plan.json.get("rateLimitConfig");
+    let places = config.and_then(|it| it.get("concurrentExecLimit")).and_then(lenient::integer);
+    places.and_then(|places| usize::try_from(places).ok()).unwrap_or(0)
+}
+
 /// The key of a workflow's rate limit, and whether it has to wait for a place.
 fn rate_limit(
     state: &Workflows,
     plan: &Plan,
     start: &Start,
 ) -> Result<(String, bool), FlowRejection> {
-    let none = (String::new(), false);
-    let Some(config) = plan.json.get("rateLimitConfig").filter(|it| it.is_object()) else {
-        return Ok(none);
-    };
-    let places = config.get("concurrentExecLimit").and_then(lenient::integer).unwrap_or(0);
-    let Some(places) = usize::try_from(places).ok().filter(|places| *places > 0) else {
-        return Ok(none);
+    let places = places(plan);
+    let Some(config) = plan.json.get("rateLimitConfig").filter(|_| places > 0) else {
+        return Ok((String::new(), false));
     };
     let template = config.get("rateLimitKey").cloned().unwrap_or_default();
     let seen = OfStart { start };
@@ -304,11 +308,7 @@ fn rate_limit(
         key.clone_from(&start.name);
     }
     let at_work = state.limited.get(key.as_str()).map_or(0, |keys| {
-        let works = |key: &&Key| {
-            state
-                .workflow(**key)
-                .is_some_and(|it| !it.waits && it.status != WorkflowStatus::Completed)
-        };
+        let works = |key: &&Key| state.workflow(**key).is_some_and(|it| !it.waits);
         keys.iter().filter(works).count()
     });
     let full = at_work >= places;

@@ -40,7 +40,7 @@ pub struct Workflows {
     /// Workflows by their callers' names. Derived.
     pub(crate) correlated: BTreeMap<Text, BTreeSet<Key>>,
     /// Workflows by name and idempotency key. Derived.
-    pub(crate) idempotent: BTreeMap<(Text, Text), Key>,
+    pub(crate) idempotent: BTreeMap<(Text, Text), BTreeSet<Key>>,
     /// Workflows that hold or wait for a place of a rate limit key. Derived.
     pub(crate) limited: BTreeMap<Text, BTreeSet<Key>>,
     /// Workflows that have ended, oldest first, and about how many bytes each takes. Derived.

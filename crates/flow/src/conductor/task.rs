@@ -534,7 +534,8 @@ fn follow_success<P: Port>(port: &mut P, key: Key) {
         Next::Loop | Next::End => {}
     }
     emit(port, WorkflowEvent::TaskFollowed { task: key, retried: false });
-    if next == Next::Loop {
+    // A branch may be the last to end in its round, when somebody ended its join by hand.
+    if !matches!(next, Next::Task(_)) && place.loop_task != NO_KEY {
         emit(port, WorkflowEvent::TaskQueued { task: place.loop_task });
     }
 }

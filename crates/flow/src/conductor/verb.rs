@@ -199,6 +199,9 @@ fn remove<P: Port>(port: &mut P, key: Key, only_at_rest: bool) -> Result<(), Flo
         }
         end_by_hand(port, key, "the workflow was removed");
     }
+    // Whoever waits for it, or for its place, goes on.
+    workflow::tell_parent(port, key);
+    workflow::free_place(port, key);
     // Its jobs go with it.
     let open: Vec<Key> = workflows(port).known(key).open.iter().copied().collect();
     for task in open {

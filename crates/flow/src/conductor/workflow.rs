@@ -275,15 +275,17 @@ pub(crate) fn tell_parent<P: Port>(port: &mut P, key: Key) {
     emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
 }
 
-/// The next workflow that waits for a place of the same rate limit key has it.
-fn free_place<P: Port>(port: &mut P, key: Key) {
+/// The next workflow that waits for a place of the same rate limit key has it, if one is free.
+pub(crate) fn free_place<P: Port>(port: &mut P, key: Key) {
     let state = workflows(port);
     let limit: Text = state.known(key).rate_limit_key.clone();
-    let waiting = state.limited.get(&limit).and_then(|keys| {
-        keys.iter().copied().find(|key| state.workflow(*key).is_some_and(|it| it.waits))
-    });
-    if let Some(key) = waiting {
-        emit(port, WorkflowEvent::WorkflowQueued { key });
+    let Some(keys) = state.limited.get(&limit) else { return };
+    let others = || keys.iter().filter(|other| **other != key);
+    let waits = |key: &&Key| state.workflow(**key).is_some_and(|it| it.waits);
+    let at_work = others().filter(|key| !waits(key)).count();
+    let Some(next) = others().find(waits).copied() else { return };
+    if at_work < start::places(&state.known(next).plan) {
+        emit(port, WorkflowEvent::WorkflowQueued { key: next });
     }
 }
 

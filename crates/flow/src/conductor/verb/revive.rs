@@ -244,6 +244,16 @@ pub(super) fn rerun<P: Port>(
                 let message = format!("Task {} not found", id_of(task));
                 refuse(RejectionKind::InvalidArgument, message)
             })?;
+            let state = workflows(port);
+            let record = state.known_task(task);
+            if record.among != NO_KEY || state.known(found).plan.is_in_a_fork(record.node) {
+                // Its siblings have ended in one way or another; the fork as a whole can begin again.
+                let message = format!(
+                    "Task {} stands in a branch of a fork: rerun from the fork",
+                    id_of(task)
+                );
+                return Err(refuse(RejectionKind::InvalidArgument, message));
+            }
             (found, Some(task))
         }
     };
@@ -291,23 +301,24 @@ fn rerun_from<P: Port>(port: &mut P, workflow: Key, key: Key, input: Option<&str
     let state = workflows(port);
     let record = state.known_task(key);
     let seq = record.seq;
-    let loop_task = record.loop_task;
-    let keeps = |other: Key| other == loop_task;
+    let mut loop_task = record.loop_task;
     let later: Vec<Key> = state
         .known(workflow)
         .tasks
         .iter()
         .copied()
-        .filter(|other| state.known_task(*other).seq > seq && !keeps(*other))
+        .filter(|other| state.known_task(*other).seq > seq)
         .collect();
-    // The loop around it goes on.
     drop_tasks(port, later);
-    if loop_task != NO_KEY
-        && workflows(port).task(loop_task).is_some_and(|it| it.status.is_at_rest())
-    {
-        let status = Some(TaskStatus::InProgress);
-        let changed = TaskChanged { status, ..TaskChanged::of(loop_task) };
-        emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
+    // The loops around it go on.
+    while let Some(outer) = workflows(port).task(loop_task) {
+        let (at_rest, next) = (outer.status.is_at_rest(), outer.loop_task);
+        if at_rest {
+            let status = Some(TaskStatus::InProgress);
+            let changed = TaskChanged { status, ..TaskChanged::of(loop_task) };
+            emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
+        }
+        loop_task = next;
     }
     let changed = TaskChanged {
         status: Some(TaskStatus::Scheduled),

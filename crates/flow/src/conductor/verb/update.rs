@@ -145,7 +145,8 @@ fn put_back<P: Port>(port: &mut P, key: Key, command: &TaskUpdate, output: Optio
     let job = task.job.map(|(job, _)| job);
     let worker = (!command.worker.is_empty()).then_some(&*command.worker);
     let changed = TaskChanged {
-        status: (!works).then_some(command.status),
+        // One that has not begun yet begins as it would have.
+        status: (!works && task.status == TaskStatus::InProgress).then_some(command.status),
         output,
         reason: (!command.reason.is_empty()).then_some(&*command.reason),
         worker,
