@@ -60,7 +60,9 @@ fn waits(state: &Workflows, key: Key, task: &Task) -> bool {
     let node = task.node(&plan);
     match node.kind {
         Kind::Human | Kind::Wait => true,
-        Kind::Event => node.async_complete,
+        Kind::Event | Kind::Simple | Kind::Dynamic | Kind::Builtin | Kind::UserDefined => {
+            node.async_complete
+        }
         Kind::Join => !task.waits_for.is_empty() || node.async_complete,
         Kind::ExclusiveJoin => !task.waits_for.is_empty(),
         Kind::SubWorkflow => state
@@ -70,7 +72,6 @@ fn waits(state: &Workflows, key: Key, task: &Task) -> bool {
             let open = &state.known(task.workflow).open;
             open.iter().any(|other| state.task(*other).is_some_and(|it| it.loop_task == key))
         }
-        Kind::Simple | Kind::Dynamic | Kind::Builtin | Kind::UserDefined => false,
         Kind::Switch
         | Kind::Decision
         | Kind::Fork

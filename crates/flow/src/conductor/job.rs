@@ -53,11 +53,23 @@ pub fn job_ended<P: Port>(port: &mut P, job: Key, now: &TaskJobNow, end: JobEnd<
         JobEnd::Failed(reason, false) => (TaskStatus::Failed, reason, &[][..]),
         JobEnd::Cancelled(reason) => (TaskStatus::Canceled, reason, &[][..]),
     };
+    let state = workflows(port);
+    let task = state.known_task(key);
+    let waits = task.node(&state.plan_of(task)).async_complete;
     let output = std::str::from_utf8(output).ok().filter(|it| !it.is_empty());
     // What the worker gave stays as it was, when it is an object.
     let is_object =
         |text: &&str| serde_json::from_str::<Value>(text).is_ok_and(|it| it.is_object());
-    ended(port, key, now, status, output.filter(is_object), reason);
+    let output = output.filter(is_object);
+    if waits && status == TaskStatus::Completed {
+        // The worker has done its part; somebody else says when it is done.
+        emit(port, WorkflowEvent::TaskJobDetached { task: key });
+        let status = Some(TaskStatus::InProgress);
+        let changed = TaskChanged { status, output, ..TaskChanged::of(key) };
+        emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
+        return;
+    }
+    ended(port, key, now, status, output, reason);
 }
 
 /// What a worker brings with a failure becomes the task's output.

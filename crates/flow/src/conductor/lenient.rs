@@ -13,11 +13,11 @@ pub(crate) fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Defaul
 
 /// Null is 0. A number in text counts.
 pub(crate) fn or_zero<'de, D: Deserializer<'de>>(from: D) -> Result<i64, D::Error> {
-    match Value::deserialize(from)? {
-        Value::Null => Ok(0),
-        value => integer(&value)
-            .ok_or_else(|| serde::de::Error::custom(format!("{value} is not a number"))),
+    let value = Value::deserialize(from)?;
+    if value.is_null() {
+        return Ok(0);
     }
+    integer(&value).ok_or_else(|| serde::de::Error::custom(format!("{value} is not a number")))
 }
 
 /// A whole number, also one in text.
@@ -26,7 +26,7 @@ pub(crate) fn integer(value: &Value) -> Option<i64> {
         Value::Number(number) => number.as_i64().or_else(|| {
             // Truncated, as Jackson does.
             let float = number.as_f64()?;
-            (float.abs() < 9e18).then(|| float as i64)
+            (float.abs() < 9e18).then_some(float as i64)
         }),
         Value::String(text) => text.trim().parse().ok(),
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => None,

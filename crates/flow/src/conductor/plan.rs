@@ -169,6 +169,11 @@ impl Kind {
         matches!(self, Kind::Simple | Kind::Dynamic | Kind::Builtin | Kind::UserDefined)
     }
 
+    /// Whether it is not begun again by a retry of its workflow, but goes on where it was.
+    pub fn goes_on_where_it_was(self) -> bool {
+        self.is_control() && !matches!(self, Kind::Switch | Kind::Decision)
+    }
+
     /// Whether a failure of it is never tried again.
     pub fn is_control(self) -> bool {
         matches!(

@@ -178,10 +178,12 @@ fn make(
         input.extend(more.iter().map(|(name, value)| (name.clone(), value.clone())));
     }
     let mut name = node.name.to_string();
-    let mut task_type = match node.kind {
-        Kind::Simple => name.clone(),
-        Kind::Fork | Kind::DynamicFork => "FORK".to_owned(),
-        _ => node.type_name.to_string(),
+    let mut task_type = if node.kind == Kind::Simple {
+        name.clone()
+    } else if matches!(node.kind, Kind::Fork | Kind::DynamicFork) {
+        "FORK".to_owned()
+    } else {
+        node.type_name.to_string()
     };
     if node.kind == Kind::Dynamic {
         let parameter = lenient::text(json, "dynamicTaskNameParam");
@@ -249,9 +251,10 @@ fn definition_of_node(state: &Workflows, node: &Node, name: &str) -> Arc<TaskDef
     if let Some(known) = state.task_definition(name) {
         return known;
     }
-    match node.kind {
-        Kind::Simple | Kind::Dynamic | Kind::UserDefined => TaskDefinition::of_worker_task(name),
-        _ => TaskDefinition::of_system_task(name),
+    if node.kind.is_work() && node.kind != Kind::Builtin {
+        TaskDefinition::of_worker_task(name)
+    } else {
+        TaskDefinition::of_system_task(name)
     }
 }
 
@@ -423,10 +426,12 @@ fn follow<P: Port>(port: &mut P, key: Key) {
         follow_success(port, key);
         return;
     }
-    let status = match task.status {
-        TaskStatus::Canceled => WorkflowStatus::Terminated,
-        TaskStatus::TimedOut => WorkflowStatus::TimedOut,
-        _ => WorkflowStatus::Failed,
+    let status = if task.status == TaskStatus::Canceled {
+        WorkflowStatus::Terminated
+    } else if task.status == TaskStatus::TimedOut {
+        WorkflowStatus::TimedOut
+    } else {
+        WorkflowStatus::Failed
     };
     let (reason, workflow) = (failure_reason(key, task), task.workflow);
     workflow::end(port, workflow, &End::failed(status, &reason, key));
@@ -520,10 +525,8 @@ fn follow_success<P: Port>(port: &mut P, key: Key) {
         terminate::follow(port, key);
         return;
     }
-    let branch = match node.kind {
-        Kind::Switch | Kind::Decision if !skipped => switch::branch(task, node),
-        _ => None,
-    };
+    let chooses = matches!(node.kind, Kind::Switch | Kind::Decision) && !skipped;
+    let branch = if chooses { switch::branch(task, node) } else { None };
     let next = branch.map_or(node.next, Next::Task);
     // The next task first: a workflow with nothing open is done.
     match next {

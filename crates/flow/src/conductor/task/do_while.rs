@@ -38,10 +38,8 @@ pub(super) fn begin<P: Port>(port: &mut P, key: Key) {
 
 /// The list that it goes through, if it goes through one.
 fn items(state: &Workflows, task: &Task) -> Option<Vec<Value>> {
-    match given_items(state, task)? {
-        Value::Array(items) => Some(items),
-        _ => None,
-    }
+    let given = given_items(state, task)?;
+    if let Value::Array(items) = given { Some(items) } else { None }
 }
 
 fn given_items(state: &Workflows, task: &Task) -> Option<Value> {

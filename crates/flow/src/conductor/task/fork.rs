@@ -131,9 +131,9 @@ fn one_for_each(
     };
     let kind = input.get("forkTaskType").and_then(Value::as_str).unwrap_or("SIMPLE");
     let task = |(index, item): (usize, &Value)| {
-        let mut own = match item {
-            Value::Object(own) => own.clone(),
-            other => Map::from_iter([("input".to_owned(), other.clone())]),
+        let mut own = match item.as_object() {
+            Some(own) => own.clone(),
+            None => Map::from_iter([("input".to_owned(), item.clone())]),
         };
         own.insert("__index".to_owned(), index.into());
         let named = workflow.or(name).unwrap_or_default();

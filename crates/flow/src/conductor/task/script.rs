@@ -71,26 +71,26 @@ pub(super) fn begin<P: Port>(port: &mut P, key: Key) {
         let given = lenient::text(&input, field);
         if given.is_empty() { lenient::text(json, field).to_owned() } else { given.to_owned() }
     };
-    match kind {
-        Kind::Jq => {
-            ask(port, key, "jq", &written("queryExpression"), &[("$", &input)]);
-            under_way(port, key);
+    if kind == Kind::Jq {
+        ask(port, key, "jq", &written("queryExpression"), &[("$", &input)]);
+        under_way(port, key);
+        return;
+    }
+    if kind == Kind::Lambda {
+        let body = script::function(&written("scriptExpression"));
+        run(port, key, &body, &input);
+        return;
+    }
+    match lenient::text(&input, "evaluatorType") {
+        "value-param" => {
+            let value = input.get(written("expression")).cloned().unwrap_or_default();
+            finish(port, key, TaskStatus::Completed, Some(&json!({ "result": value })), "");
         }
-        Kind::Lambda => {
-            let body = script::function(&written("scriptExpression"));
-            run(port, key, &body, &input);
+        "" | "javascript" | "graaljs" => run(port, key, &written("expression"), &input),
+        other => {
+            let problem = format!("the evaluator '{other}' is not built in");
+            finish(port, key, TaskStatus::FailedWithTerminalError, None, &problem);
         }
-        _ => match lenient::text(&input, "evaluatorType") {
-            "value-param" => {
-                let value = input.get(written("expression")).cloned().unwrap_or_default();
-                finish(port, key, TaskStatus::Completed, Some(&json!({ "result": value })), "");
-            }
-            "" | "javascript" | "graaljs" => run(port, key, &written("expression"), &input),
-            other => {
-                let problem = format!("the evaluator '{other}' is not built in");
-                finish(port, key, TaskStatus::FailedWithTerminalError, None, &problem);
-            }
-        },
     }
 }
 
@@ -145,9 +145,10 @@ fn done<P: Port>(port: &mut P, key: Key, answer: Result<Value, String>) {
             finish(port, key, TaskStatus::Completed, Some(&output), "");
         }
         Err(problem) => {
-            let status = match kind {
-                Kind::Inline => TaskStatus::FailedWithTerminalError,
-                _ => TaskStatus::Failed,
+            let status = if kind == Kind::Inline {
+                TaskStatus::FailedWithTerminalError
+            } else {
+                TaskStatus::Failed
             };
             finish(port, key, status, Some(&json!({ "error": problem })), &problem);
         }

@@ -39,10 +39,7 @@ pub(super) fn begin<P: Port>(port: &mut P, key: Key) {
 
 /// The case is known.
 pub(super) fn chosen<P: Port>(port: &mut P, key: Key, value: &Value) {
-    let case = match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    };
+    let case = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let state = workflows(port);
     let task = state.known_task(key);
     let plan = state.plan_of(task);

@@ -40,10 +40,10 @@ pub(super) fn begin<P: Port>(port: &mut P, key: Key) {
     let state = workflows(port);
     let task = state.known_task(key);
     let workflow = state.known(task.workflow);
-    let (namespace, isolation) = match kind {
-        Kind::Builtin => (&*definition.execution_name_space, &*definition.isolation_group_id),
-        _ => ("", ""),
-    };
+    let ours = kind == Kind::Builtin;
+    let part = |text: &'_ str| if ours { text.to_owned() } else { String::new() };
+    let namespace = part(&definition.execution_name_space);
+    let isolation = part(&definition.isolation_group_id);
     let due_ms = if task.delay_s == 0 && definition.backoff_jitter_ms == 0 {
         0
     } else {
@@ -51,15 +51,12 @@ pub(super) fn begin<P: Port>(port: &mut P, key: Key) {
         task.scheduled_ms.saturating_add(u64::from(task.delay_s) * 1_000 + jitter_ms)
     };
     let job = NewTaskJob {
-        queue: task_queue(&task.domain, &task.task_type, namespace, isolation),
+        queue: task_queue(&task.domain, &task.task_type, &namespace, &isolation),
         job_type: (*task.task_type).into(),
         priority: i32::try_from(workflow.priority).unwrap_or(0),
         due_ms: if due_ms > port.now_ms() { due_ms } else { 0 },
         // The kernel has the input; only workers of ours, which know jobs, take it from there.
-        payload: match kind {
-            Kind::Builtin => task.input.as_bytes().into(),
-            _ => Box::default(),
-        },
+        payload: if ours { task.input.as_bytes().into() } else { Box::default() },
         limits: limits(&definition, &limited, task.first_ms, port.now_ms()),
     };
     let job = port.create_task_job(&job);
@@ -106,10 +103,7 @@ pub(super) fn domain<P: Port>(port: &P, workflow: Key, task_type: &str, kind: Ki
     }
     let domains = lenient::parse_object(given);
     let of_type = domains.get(task_type).and_then(Value::as_str);
-    let of_all = match kind {
-        Kind::Builtin => None,
-        _ => domains.get("*").and_then(Value::as_str),
-    };
+    let of_all = domains.get("*").filter(|_| kind != Kind::Builtin).and_then(Value::as_str);
     let Some(list) = of_type.or(of_all) else { return String::new() };
     let names: Vec<&str> = list.split(',').map(str::trim).filter(|it| !it.is_empty()).collect();
     let served = names.iter().find(|domain| {

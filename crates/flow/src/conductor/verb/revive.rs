@@ -161,17 +161,13 @@ fn try_again<P: Port>(port: &mut P, key: Key) {
     let state = workflows(port);
     let record = state.known_task(key);
     let plan = state.plan_of(record);
-    match record.node(&plan).kind {
-        Kind::Join | Kind::ExclusiveJoin | Kind::DoWhile | Kind::Fork | Kind::DynamicFork => {
-            let changed = TaskChanged {
-                status: Some(TaskStatus::InProgress),
-                reason: Some(""),
-                ..TaskChanged::of(key)
-            };
-            emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
-        }
-        _ => task::retry(port, key, 0),
+    if !record.node(&plan).kind.goes_on_where_it_was() {
+        task::retry(port, key, 0);
+        return;
     }
+    let status = Some(TaskStatus::InProgress);
+    let changed = TaskChanged { status, reason: Some(""), ..TaskChanged::of(key) };
+    emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
 }
 
 /// Whatever a workflow runs for runs again, with the siblings that were cancelled.

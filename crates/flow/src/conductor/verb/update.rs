@@ -212,10 +212,12 @@ pub(crate) fn blocking(state: &Workflows, workflow: Key) -> Option<Key> {
             if task.status.is_at_rest() {
                 continue;
             }
-            match task.node(&state.plan_of(task)).kind {
-                Kind::Wait if task.due_ms == 0 => return Some(*key),
-                Kind::SubWorkflow => found.push(task.child),
-                _ => {}
+            let kind = task.node(&state.plan_of(task)).kind;
+            if kind == Kind::Wait && task.due_ms == 0 {
+                return Some(*key);
+            }
+            if kind == Kind::SubWorkflow {
+                found.push(task.child);
             }
         }
     }
