@@ -83,6 +83,7 @@ pub fn router(gateway: &Gateway) -> Router {
         .nest(PREFIX, routes)
         // The paths that nesting leaves out.
         .route(&format!("{PREFIX}/"), any(no_such_path))
+        .route("/actuator", any(no_such_path))
         .route("/actuator/{*rest}", any(no_such_path))
         .merge(admin::pages())
         .method_not_allowed_fallback(wrong_method)

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use windlass_server::settings::FaceListen;
+use windlass_server::settings::{FaceListen, Switch};
 use windlass_server::{Config, ServerHandle, start};
 
 /// Longer than anything here takes; a test that waits this long has failed.
@@ -85,6 +85,8 @@ impl Bench {
             data_dir: dir.path().join("data"),
             listen: "127.0.0.1:0".parse().unwrap(),
             zeebe_listen: FaceListen::Off,
+            // Its workers wait too, and are not what is tested here.
+            builtin: Switch::Off,
             log_segment_mib: 16,
             log_reserve_segments: 1,
             shutdown_seconds: 5,
@@ -176,6 +178,15 @@ impl Bench {
             "status": status, "outputData": output, "workerId": "w",
         });
         self.post("/tasks", body).await
+    }
+
+    /// Returns once so many polls wait.
+    pub(crate) async fn until_waiters(&self, count: usize) {
+        let began = Instant::now();
+        while self.server.gateway().waiters() != count {
+            assert!(began.elapsed() < PATIENCE);
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
     }
 
     /// The workflow, once it has this status.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt;
 
 use crate::common::{Bench, NOWHERE, fields, simple, text, timed, wait};
 
@@ -24,7 +25,7 @@ async fn polls_answer_as_soon_as_there_is_one() {
     assert!(took < Duration::from_secs(4), "{took:?}");
     // One that comes while somebody waits.
     let later = async {
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        bench.until_waiters(1).await;
         bench.run("w", json!({})).await
     };
     let path = "/tasks/poll/batch/t?count=5&timeout=5000";
@@ -250,18 +251,17 @@ async fn queues_and_pollers_are_counted() {
     assert_eq!(pending.as_array().unwrap().len(), 1);
 }
 
-/// Tasks whose receiver went before they were sent are ready again.
+/// A poll whose client went takes nothing with it.
 #[tokio::test]
-async fn tasks_that_nobody_took_go_back() {
-    use tokio::io::AsyncWriteExt;
+async fn a_poll_ends_with_its_client() {
     let bench = Bench::start().await;
     bench.define("w", json!([simple("t")])).await;
     let mut gone = bench.connect().await;
     let request = "GET /api/tasks/poll/batch/t?count=1&timeout=5000 HTTP/1.1\r\nhost: x\r\n\r\n";
     gone.write_all(request.as_bytes()).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    bench.until_waiters(1).await;
     drop(gone);
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    bench.until_waiters(0).await;
     bench.run("w", json!({})).await;
     bench.take("t").await;
 }
