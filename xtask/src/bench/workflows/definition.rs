@@ -59,6 +59,15 @@ impl Kind {
         }
     }
 
+    /// Whether a workflow takes so long that few end in a window: its tasks are counted then, and
+    /// a hundredth of their rate is the rate.
+    pub(super) fn is_long(self) -> bool {
+        match self {
+            Kind::FiveTasks | Kind::ForkOfTen => false,
+            Kind::LoopOfHundred => true,
+        }
+    }
+
     /// The workflow of that name, whose tasks are all of the type of that name.
     pub(super) fn definition(self, name: &str) -> Value {
         let task = |reference: String| task(name, &reference);

@@ -81,6 +81,8 @@ struct Shared {
     address: String,
     began: Instant,
     progress: Vec<Progress>,
+    /// Completions of tasks that were answered in the window.
+    answered: AtomicU64,
     handover: Histogram,
     fork: Histogram,
     join: Histogram,
@@ -105,6 +107,7 @@ pub(super) fn run(
         address: server.address.clone(),
         began: Instant::now(),
         progress: (0..WORKFLOWS_MAX).map(|_| Progress::default()).collect(),
+        answered: AtomicU64::new(0),
         handover: Histogram::new(),
         fork: Histogram::new(),
         join: Histogram::new(),
@@ -124,6 +127,10 @@ pub(super) fn run(
         task.abort();
     }
     let mut figures = shared.run.figures(window?, None)?;
+    if kind.is_long() {
+        let tasks = shared.answered.load(Ordering::SeqCst) as f64;
+        figures.rate_per_s = tasks / f64::from(kind.tasks()) / shape.window.as_secs_f64();
+    }
     let confirmed = runtime.block_on(confirm(&shared))?;
     match confirmed {
         Ok(_) => {}
@@ -300,8 +307,7 @@ impl Shared {
             Follows::Fork => (progress.first_sent_ns.load(Ordering::SeqCst), &self.fork),
             Follows::Join => (last, &self.join),
         };
-        let window = self.shape.warmup..self.shape.warmup + self.shape.window;
-        if window.contains(&Duration::from_nanos(now)) {
+        if self.counts(now) {
             histogram.record(Duration::from_nanos(now.saturating_sub(sent)));
         }
         Ok(task)
@@ -326,8 +332,17 @@ impl Shared {
         Ok(())
     }
 
+    /// Whether the window is open.
+    fn counts(&self, now_ns: u64) -> bool {
+        let window = self.shape.warmup..self.shape.warmup + self.shape.window;
+        window.contains(&Duration::from_nanos(now_ns))
+    }
+
     /// The completion of a task was answered.
     fn completed(&self, task: &Task) -> Result<()> {
+        if self.counts(self.now_ns()) {
+            self.answered.fetch_add(1, Ordering::SeqCst);
+        }
         if task.bit + 1 != self.kind.tasks() {
             return Ok(());
         }
