@@ -1,7 +1,7 @@
 //! HTTP/1.1 on connections that stay open, as the SDKs of Conductor speak it: no more of it than
 //! the two servers use.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
@@ -10,14 +10,19 @@ use crate::bench::failure::{Context, Failure, Result};
 
 /// A request that is not answered by then has failed.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
+/// A connection that was idle for this long is not used again: servers close theirs after 20 s.
+const IDLE_MAX: Duration = Duration::from_secs(5);
 /// Lines of an answer's head.
 const HEAD_LINES_MAX: usize = 100;
 /// Bytes of an answer's body.
 const BODY_BYTES_MAX: usize = 64 << 20;
 
-/// A connection.
+/// A connection, opened anew when the server says that it closes it.
 pub(super) struct Connection {
+    address: String,
     stream: BufReader<TcpStream>,
+    is_closed: bool,
+    used: Instant,
 }
 
 /// An answer.
@@ -40,9 +45,9 @@ impl Answer {
 
 impl Connection {
     pub(super) async fn open(address: &str) -> Result<Self> {
-        let stream = TcpStream::connect(address).await.context("connect")?;
-        stream.set_nodelay(true).context("connect")?;
-        Ok(Self { stream: BufReader::with_capacity(64 << 10, stream) })
+        let stream = connect(address).await.context("connect")?;
+        let address = address.to_owned();
+        Ok(Self { address, stream, is_closed: false, used: Instant::now() })
     }
 
     /// One request; `path` begins with a slash.
@@ -52,6 +57,10 @@ impl Connection {
     }
 
     async fn exchange(&mut self, method: &str, path: &str, body: &str) -> std::io::Result<Answer> {
+        if self.is_closed || self.used.elapsed() > IDLE_MAX {
+            self.stream = connect(&self.address).await?;
+            self.is_closed = false;
+        }
         let request = format!(
             "{method} {path} HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\n\
              content-length: {}\r\n\r\n{body}",
@@ -67,6 +76,9 @@ impl Connection {
             let Some((name, value)) = line.split_once(':') else { break };
             if name.eq_ignore_ascii_case("content-length") {
                 length = value.trim().parse().map_err(|_| strange(&line))?;
+            }
+            if name.eq_ignore_ascii_case("connection") {
+                self.is_closed = value.trim().eq_ignore_ascii_case("close");
             }
             if name.eq_ignore_ascii_case("transfer-encoding") {
                 is_chunked = value.trim().eq_ignore_ascii_case("chunked");
@@ -86,6 +98,7 @@ impl Connection {
         } else {
             self.append(&mut body, length).await?;
         }
+        self.used = Instant::now();
         Ok(Answer { status, body })
     }
 
@@ -107,6 +120,12 @@ impl Connection {
         line.truncate(line.trim_end().len());
         Ok(line)
     }
+}
+
+async fn connect(address: &str) -> std::io::Result<BufReader<TcpStream>> {
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    Ok(BufReader::with_capacity(64 << 10, stream))
 }
 
 fn strange(what: &str) -> std::io::Error {
