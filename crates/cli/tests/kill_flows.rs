@@ -4,15 +4,16 @@
 
 #[path = "../../api-zeebe/tests/generated/gateway_protocol.rs"]
 mod protocol;
+#[path = "common/server.rs"]
+mod server;
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use protocol as p;
 use protocol::gateway_client::GatewayClient;
+use server::{Server, free_address};
 use tonic::transport::Channel;
 
 const ROUNDS: u64 = 5;
@@ -64,36 +65,6 @@ struct Told {
     unsure: HashSet<i64>,
     /// What must never happen.
     wrong: Vec<String>,
-}
-
-struct Server(Child);
-
-impl Server {
-    fn start(data: &Path, address: &str) -> Server {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
-        command.args(["serve", "--log-level", "error", "--listen", "127.0.0.1:0"]);
-        command.args(["--zeebe-listen", address]);
-        command.args(["--checkpoint-seconds", "1", "--log-segment-mib", "16"]);
-        command.arg("--data-dir").arg(data).stdin(Stdio::null()).stdout(Stdio::null());
-        Server(command.spawn().unwrap())
-    }
-
-    fn kill(&mut self) {
-        self.0.kill().unwrap();
-        self.0.wait().unwrap();
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn free_address() -> String {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    listener.local_addr().unwrap().to_string()
 }
 
 async fn client(address: &str) -> GatewayClient<Channel> {
@@ -208,9 +179,10 @@ async fn complete(
 async fn kill_nine_in_mid_flow_loses_no_token_and_does_nothing_twice() {
     let dir = tempfile::tempdir().unwrap();
     let address = free_address();
+    let flags = ["--listen", "127.0.0.1:0", "--zeebe-listen", &address];
     let told = Arc::new(Mutex::new(Told::default()));
     for round in 0..ROUNDS {
-        let mut server = Server::start(dir.path(), &address);
+        let mut server = Server::start(dir.path(), &flags);
         deploy(client(&address).await).await;
         let mut tasks = Vec::new();
         tasks.push(tokio::spawn(produce(client(&address).await, told.clone())));
@@ -224,7 +196,7 @@ async fn kill_nine_in_mid_flow_loses_no_token_and_does_nothing_twice() {
             let _ = tokio::time::timeout(PATIENCE, task).await.expect("clients notice the end");
         }
     }
-    let _server = Server::start(dir.path(), &address);
+    let _server = Server::start(dir.path(), &flags);
     let mut last = client(&address).await;
     work(last.clone(), told.clone(), true).await;
     let started: Vec<i64> = told.lock().unwrap().started.iter().copied().collect();

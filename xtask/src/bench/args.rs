@@ -6,13 +6,16 @@ use super::failure::{Failure, Result};
 
 /// Shown by `--help` and after a wrong argument.
 pub(crate) const USAGE: &str = "\
-usage: cargo xtask bench [--json] [--only NAME[,NAME]] [--instances] [--quick] [--setup]
+usage: cargo xtask bench [--json] [--only NAME[,NAME]] [--instances] [--workflows] [--quick]
+                         [--setup]
 
   --json    one JSON object on stdout instead of the table
   --only    measure only these: windlass, beanstalkd, nats, nats_default, redis_bullmq,
-            postgres_graphile, zeebe
+            postgres_graphile, zeebe, conductor
   --instances
             only process instances over the Zeebe face: windlass, and zeebe where a Java 21 is
+  --workflows
+            only workflows over the Conductor face: windlass, and conductor where a Java 21 is
   --quick   short runs, once each: to see that everything works, not to quote
   --setup   install what is missing and stop";
 
@@ -23,8 +26,10 @@ pub(crate) struct Args {
     pub(crate) json: bool,
     /// Systems to measure; empty means all.
     pub(crate) only: Vec<String>,
-    /// Process instances and nothing else.
-    pub(crate) instances: bool,
+    /// Process instances and nothing else but what else is asked for.
+    only_instances: bool,
+    /// Workflows and nothing else but what else is asked for.
+    only_workflows: bool,
     /// Short runs.
     pub(crate) quick: bool,
     /// Install and stop.
@@ -41,7 +46,8 @@ impl Args {
         while let Some(word) = words.next() {
             match word.as_str() {
                 "--json" => args.json = true,
-                "--instances" => args.instances = true,
+                "--instances" => args.only_instances = true,
+                "--workflows" => args.only_workflows = true,
                 "--quick" => args.quick = true,
                 "--setup" => args.setup = true,
                 "--help" | "-h" => args.help = true,
@@ -58,6 +64,21 @@ impl Args {
     /// Whether a system is asked for.
     pub(crate) fn wants(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|wanted| wanted == name)
+    }
+
+    /// Whether jobs are measured.
+    pub(crate) fn jobs(&self) -> bool {
+        !self.only_instances && !self.only_workflows
+    }
+
+    /// Whether process instances are.
+    pub(crate) fn instances(&self) -> bool {
+        self.only_instances || !self.only_workflows
+    }
+
+    /// Whether workflows are.
+    pub(crate) fn workflows(&self) -> bool {
+        self.only_workflows || !self.only_instances
     }
 
     /// The times of a run.

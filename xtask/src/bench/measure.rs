@@ -445,26 +445,26 @@ impl Tracker {
 }
 
 /// Latencies in 128 steps per power of two (better than 1 %).
-struct Histogram {
+pub(crate) struct Histogram {
     buckets: Vec<AtomicU64>,
 }
 
 impl Histogram {
     const STEPS_LOG2: u32 = 7;
 
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let count = (u64::BITS - Self::STEPS_LOG2 + 1) << Self::STEPS_LOG2;
         Self { buckets: (0..count).map(|_| AtomicU64::new(0)).collect() }
     }
 
-    fn record(&self, latency: Duration) {
+    pub(crate) fn record(&self, latency: Duration) {
         let nanos = u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX);
         if let Some(bucket) = self.buckets.get(Self::index(nanos)) {
             bucket.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    fn quantile_ms(&self, quantile: f64) -> f64 {
+    pub(crate) fn quantile_ms(&self, quantile: f64) -> f64 {
         let counts: Vec<u64> = self.buckets.iter().map(|b| b.load(Ordering::SeqCst)).collect();
         let total: u64 = counts.iter().sum();
         let rank = (total as f64 * quantile).ceil().max(1.0) as u64;

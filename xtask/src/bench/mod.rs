@@ -4,7 +4,8 @@
 //! systems share; [`peer`] is what a system offers; [`server`] starts and ends processes; one
 //! file per system ([`windlass`], [`beanstalkd`], [`nats`], [`redis_bullmq`],
 //! [`postgres_graphile`], the last two through [`node`]); [`mod@instances`] runs process instances on
-//! ourselves and on the real Zeebe broker; [`machine`] looks at the machine; [`report`] prints.
+//! ourselves and on the real Zeebe broker, [`mod@workflows`] runs workflows on ourselves and on the
+//! real Conductor server, both by a Java that [`java`] finds; [`machine`] looks at the machine; [`report`] prints.
 //!
 //! Everything listens on 127.0.0.1 at a free port, keeps its data below `target/bench` and is
 //! gone when the bench ends. What is missing is installed with the ordinary package clients, or
@@ -15,6 +16,7 @@ mod beanstalkd;
 mod extras;
 mod failure;
 mod instances;
+mod java;
 mod machine;
 mod measure;
 mod nats;
@@ -25,6 +27,7 @@ mod redis_bullmq;
 mod report;
 mod server;
 mod windlass;
+mod workflows;
 
 use std::time::Instant;
 
@@ -67,14 +70,14 @@ pub(crate) fn run(words: impl Iterator<Item = String>) -> std::result::Result<()
 
 fn bench(words: impl Iterator<Item = String>) -> Result<()> {
     let mut names = SYSTEMS.map(|(name, _)| name).to_vec();
-    names.push(instances::BROKER);
+    names.extend([instances::BROKER, workflows::CONDUCTOR]);
     let args = Args::parse(words, &names)?;
     if args.help {
         println!("{USAGE}");
         return Ok(());
     }
     let workplace = Workplace::open()?;
-    let wanted = || SYSTEMS.into_iter().filter(|(name, _)| !args.instances && args.wants(name));
+    let wanted = || SYSTEMS.into_iter().filter(|(name, _)| args.jobs() && args.wants(name));
     // Installing comes first for all, so that no download disturbs a measurement.
     let systems: Vec<_> = wanted().map(|(name, set_up)| (name, set_up(&workplace))).collect();
     if args.setup {
@@ -89,11 +92,16 @@ fn bench(words: impl Iterator<Item = String>) -> Result<()> {
             let version = version.unwrap_or_else(|why| format!("skipped: {why}"));
             println!("{}: {version}", instances::BROKER);
         }
+        if args.wants(workflows::CONDUCTOR) {
+            let version = workflows::set_up(&workplace);
+            let version = version.unwrap_or_else(|why| format!("skipped: {why}"));
+            println!("{}: {version}", workflows::CONDUCTOR);
+        }
         return Ok(());
     }
 
     let machine = Machine::look(workplace.root())?;
-    let mut report = Report { machine, systems: Vec::new(), instances: None, broker: None };
+    let mut report = Report::of(machine);
     for (name, peer) in systems {
         let outcome = match peer {
             Err(why) => Outcome::Skipped(why.to_string()),
@@ -104,11 +112,17 @@ fn bench(words: impl Iterator<Item = String>) -> Result<()> {
         };
         report.systems.push((name, outcome));
     }
-    if args.wants(OURS) {
+    if args.instances() && args.wants(OURS) {
         report.instances = Some(instances::ours(&workplace, &args));
     }
-    if args.wants(instances::BROKER) {
+    if args.instances() && args.wants(instances::BROKER) {
         report.broker = Some(instances::real_broker(&workplace, &args));
+    }
+    if args.workflows() && args.wants(OURS) {
+        report.workflows = Some(workflows::ours(&workplace, &args));
+    }
+    if args.workflows() && args.wants(workflows::CONDUCTOR) {
+        report.conductor = Some(workflows::conductor(&workplace, &args));
     }
     if args.json {
         println!("{:#}", report.json());

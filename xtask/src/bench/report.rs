@@ -6,6 +6,7 @@ use super::failure::Result;
 use super::instances::{self, Measured};
 use super::machine::Machine;
 use super::peer::Durability;
+use super::workflows;
 
 /// The whole report.
 pub(crate) struct Report {
@@ -17,6 +18,10 @@ pub(crate) struct Report {
     pub(crate) instances: Option<Result<Measured>>,
     /// What became of the real broker, if it was asked for.
     pub(crate) broker: Option<instances::Outcome>,
+    /// What became of our workflows, if they were measured.
+    pub(crate) workflows: Option<workflows::Outcome>,
+    /// The same of the real Conductor server.
+    pub(crate) conductor: Option<workflows::Outcome>,
 }
 
 /// What became of one system.
@@ -81,6 +86,18 @@ impl Sample {
 type Fastest = Option<(&'static str, f64)>;
 
 impl Report {
+    /// One that nothing was measured for yet.
+    pub(crate) fn of(machine: Machine) -> Self {
+        Self {
+            machine,
+            systems: Vec::new(),
+            instances: None,
+            broker: None,
+            workflows: None,
+            conductor: None,
+        }
+    }
+
     /// The JSON object of the contract.
     pub(crate) fn json(&self) -> Value {
         let machine = &self.machine;
@@ -104,6 +121,7 @@ impl Report {
                 "fastest_peer_with_durable_create": created.map(|(name, _)| name),
                 "lifecycle_over_fastest_peer_with_durable_create": self.ratio(created),
                 "process_instances_over_zeebe": self.over_broker(),
+                "workflows_over_conductor": self.over_conductor(),
             },
             "aims": instances::aims(self.our_instances(), self.broker.as_ref()),
         })
@@ -125,6 +143,18 @@ impl Report {
         if let Some(broker) = &self.broker {
             systems.insert(instances::BROKER.to_owned(), broker.json());
         }
+        if let Some(ours) = &self.workflows {
+            let entry = systems.entry(super::OURS).or_insert_with(|| json!({}));
+            match (entry, ours) {
+                (Value::Object(fields), workflows::Outcome::Measured(measured)) => {
+                    fields.extend(measured.json());
+                }
+                (entry, outcome) => entry["workflows"] = outcome.json(),
+            }
+        }
+        if let Some(conductor) = &self.conductor {
+            systems.insert(workflows::CONDUCTOR.to_owned(), conductor.json());
+        }
         systems
     }
 
@@ -134,6 +164,27 @@ impl Report {
 
     fn over_broker(&self) -> Option<f64> {
         instances::ratio(self.our_instances(), self.broker.as_ref()).map(|ratio| rounded(ratio, 2))
+    }
+
+    fn over_conductor(&self) -> Option<f64> {
+        let (ours, conductor) = (self.workflows.as_ref()?, self.conductor.as_ref()?);
+        workflows::ratio(ours, conductor).map(|ratio| rounded(ratio, 2))
+    }
+
+    fn workflows_table(&self) -> Vec<String> {
+        let named = [(super::OURS, &self.workflows), (workflows::CONDUCTOR, &self.conductor)];
+        let mut lines = Vec::new();
+        for (name, outcome) in named {
+            let Some(outcome) = outcome else { continue };
+            if lines.is_empty() {
+                lines.extend([String::new(), workflows::head()]);
+            }
+            lines.extend(outcome.lines(name));
+        }
+        if let Some(ratio) = self.over_conductor() {
+            lines.push(format!("windlass runs {ratio:.1} times Conductor's five-task workflows"));
+        }
+        lines
     }
 
     fn instances_table(&self) -> Vec<String> {
@@ -201,6 +252,7 @@ impl Report {
             lines.push(format!("{title}: {name} with {} lives/s; {ratio}", thousands(per_s)));
         }
         lines.extend(self.instances_table());
+        lines.extend(self.workflows_table());
         lines.join("\n")
     }
 
@@ -220,6 +272,11 @@ impl Report {
             None => {}
         }
         faults.extend(self.broker.iter().flat_map(instances::Outcome::faults));
+        for (name, outcome) in
+            [(super::OURS, &self.workflows), (workflows::CONDUCTOR, &self.conductor)]
+        {
+            faults.extend(outcome.iter().flat_map(|outcome| outcome.faults(name)));
+        }
         faults
     }
 

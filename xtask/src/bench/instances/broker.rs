@@ -10,16 +10,13 @@ use std::time::{Duration, Instant};
 
 use super::load;
 use crate::bench::failure::{Context, Failure, Result};
+use crate::bench::java;
 use crate::bench::peer::Workplace;
 use crate::bench::server::{self, Server};
 
 /// The distribution.
 const VERSION: &str = "8.6.0";
 const ARTIFACT: &str = "io.camunda:camunda-zeebe";
-/// The oldest Java that it runs on.
-const JAVA_MIN: u32 = 21;
-/// Where Debian and its like keep Javas that are not on the path.
-const JAVAS: &str = "/usr/lib/jvm";
 /// How long it may take from the first byte on its port until it takes a process.
 const READY_MAX: Duration = Duration::from_secs(180);
 /// What its libraries reach into.
@@ -45,11 +42,7 @@ pub(super) struct Broker {
 impl Broker {
     /// Finds a Java and the distribution, or says what is missing.
     pub(super) fn set_up(workplace: &Workplace) -> Result<Self> {
-        let java = java().ok_or_else(|| {
-            Failure::new(format!(
-                "no Java {JAVA_MIN} or newer in JAVA_HOME, on the path or in {JAVAS}"
-            ))
-        })?;
+        let java = java::find()?;
         let home = match std::env::var_os("WINDLASS_ZEEBE_HOME") {
             Some(home) => PathBuf::from(home),
             None => install(workplace.root())?,
@@ -61,7 +54,7 @@ impl Broker {
     }
 
     pub(super) fn version(&self) -> String {
-        let java = java_major(&self.java).unwrap_or_default();
+        let java = java::major(&self.java).unwrap_or_default();
         format!("{ARTIFACT}:{VERSION} on Java {java}")
     }
 
@@ -141,44 +134,4 @@ fn install(root: &Path) -> Result<PathBuf> {
     server::run(Command::new("tar").current_dir(&dir).arg("-xzf").arg(&archive))?;
     std::fs::remove_file(archive).context("remove the archive")?;
     Ok(home)
-}
-
-/// The newest Java that is new enough.
-fn java() -> Option<PathBuf> {
-    let named = std::env::var_os("JAVA_HOME").map(|home| PathBuf::from(home).join("bin/java"));
-    let entries = std::fs::read_dir(JAVAS).ok().into_iter().flatten().flatten();
-    let kept = entries.map(|entry| entry.path().join("bin/java"));
-    let all = named.into_iter().chain(server::find("java")).chain(kept);
-    let mut javas: Vec<(u32, PathBuf)> = all
-        .filter(|java| java.is_file())
-        .filter_map(|java| Some((java_major(&java)?, java)))
-        .filter(|(major, _)| *major >= JAVA_MIN)
-        .collect();
-    javas.sort();
-    javas.pop().map(|(_, java)| java)
-}
-
-/// Its words go to standard error: `openjdk version "25.0.1" ...`.
-fn java_major(java: &Path) -> Option<u32> {
-    let output = Command::new(java).arg("-version").output().ok()?;
-    major_in(&String::from_utf8_lossy(&output.stderr))
-}
-
-fn major_in(words: &str) -> Option<u32> {
-    let version = words.split('"').nth(1)?;
-    version.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_major_version_of_java() {
-        for (words, major) in [
-            ("openjdk version \"17.0.15\" 2025-04-15", Some(17)),
-            ("openjdk version \"25-ea\" 2025-09-16", Some(25)),
-            ("no java", None),
-        ] {
-            assert_eq!(super::major_in(words), major, "{words}");
-        }
-    }
 }
