@@ -29,7 +29,7 @@ fn plain(value: Value) -> Value {
         Value::Object(fields) => {
             fields.into_iter().map(|(name, field)| (name, plain(field))).collect()
         }
-        other => other,
+        other @ (Value::Null | Value::Bool(_) | Value::String(_)) => other,
     }
 }
 

@@ -1,5 +1,7 @@
 //! The built-in workers from outside: sandboxes as processes, requests over real sockets.
 
+#![allow(clippy::unwrap_used, reason = "a test")]
+
 mod differential;
 mod requests;
 mod sandboxes;

@@ -32,10 +32,11 @@ impl Check {
         &mut self,
         command: WorkflowCommand,
     ) -> Result<WorkflowAnswer, Rejection> {
-        match self.flow(FlowCommand::Workflow(command))? {
-            FlowAnswer::Workflow(answer) => Ok(answer),
-            other => panic!("a command on workflows was answered {other:?}"),
-        }
+        let answer = self.flow(FlowCommand::Workflow(command))?;
+        let FlowAnswer::Workflow(answer) = answer else {
+            panic!("a command on workflows was answered {answer:?}")
+        };
+        Ok(answer)
     }
 
     #[track_caller]
@@ -62,10 +63,11 @@ impl Check {
 
     pub(super) fn request_workflow(&mut self, request: &Value) -> Result<Key, Rejection> {
         let request = request.to_string().into_bytes().into();
-        match self.workflow_command(WorkflowCommand::Start { request })? {
-            WorkflowAnswer::Started { workflow, .. } => Ok(workflow),
-            other => panic!("a start was answered {other:?}"),
-        }
+        let answer = self.workflow_command(WorkflowCommand::Start { request })?;
+        let WorkflowAnswer::Started { workflow, .. } = answer else {
+            panic!("a start was answered {answer:?}")
+        };
+        Ok(workflow)
     }
 
     /// Takes tasks of a type, as JSON.

@@ -244,16 +244,7 @@ pub(super) fn rerun<P: Port>(
                 let message = format!("Task {} not found", id_of(task));
                 refuse(RejectionKind::InvalidArgument, message)
             })?;
-            let state = workflows(port);
-            let record = state.known_task(task);
-            if record.among != NO_KEY || state.known(found).plan.is_in_a_fork(record.node) {
-                // Its siblings have ended in one way or another; the fork as a whole can begin again.
-                let message = format!(
-                    "Task {} stands in a branch of a fork: rerun from the fork",
-                    id_of(task)
-                );
-                return Err(refuse(RejectionKind::InvalidArgument, message));
-            }
+            not_in_a_fork(workflows(port), found, task)?;
             (found, Some(task))
         }
     };
@@ -284,6 +275,16 @@ pub(super) fn rerun<P: Port>(
     emit(port, WorkflowEvent::WorkflowRevived(Box::new(again)));
     revive_parents(port, target);
     Ok(())
+}
+
+/// The siblings of a branch have ended in one way or another: only the fork as a whole begins again.
+fn not_in_a_fork(state: &Workflows, workflow: Key, task: Key) -> Result<(), FlowRejection> {
+    let record = state.known_task(task);
+    if record.among == NO_KEY && !state.known(workflow).plan.is_in_a_fork(record.node) {
+        return Ok(());
+    }
+    let message = format!("Task {} stands in a branch of a fork: rerun from the fork", id_of(task));
+    Err(refuse(RejectionKind::InvalidArgument, message))
 }
 
 /// The workflow that a task is of: this one, or one that runs for its tasks.
