@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use windlass_server::settings::FaceListen;
+use windlass_server::settings::{FaceListen, Switch};
 use windlass_server::{Config, ServerHandle, start};
 
 /// Where the scenarios of the black box tests stand.
@@ -54,6 +54,7 @@ impl Bench {
             log_segment_mib: 16,
             log_reserve_segments: 1,
             shutdown_seconds: 5,
+            builtin: Switch::Off,
             ..Config::default()
         };
         change(&mut config);

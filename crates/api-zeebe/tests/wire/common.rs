@@ -10,7 +10,7 @@ use windlass_gateway::request::Answer;
 use windlass_record::command::{Command, ConfigureQueue, CreateJob, Due, JobOptions};
 use windlass_record::id::JobKey;
 use windlass_record::policy::{Dialect, JobOrder, QueueSettings};
-use windlass_server::settings::FaceListen;
+use windlass_server::settings::{FaceListen, Switch};
 use windlass_server::{Config, ServerHandle, start};
 
 use crate::protocol as p;
@@ -44,6 +44,7 @@ impl Bench {
             log_segment_mib: 16,
             log_reserve_segments: 1,
             shutdown_seconds: 5,
+            builtin: Switch::Off,
             ..Config::default()
         };
         change(&mut config);

@@ -142,7 +142,8 @@ fn control<P: Port>(
             update::reset_callbacks(port, key);
         }
         WorkflowVerb::Decide => {
-            if !status.is_at_rest() {
+            // One that waits for a place of its rate limit goes on waiting.
+            if !status.is_at_rest() && !workflows(port).known(key).waits {
                 emit(port, WorkflowEvent::WorkflowQueued { key });
             }
         }
