@@ -1,0 +1,46 @@
+//! Ends an attempt from outside, at any moment.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::process::wire::Stop;
+
+/// One for each attempt; copies are the same.
+#[derive(Debug, Clone, Default)]
+pub struct Cancel(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    is_cancelled: AtomicBool,
+    stops: Mutex<Vec<Stop>>,
+}
+
+impl Cancel {
+    /// Nobody cancelled yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The attempt is to end now. Its connectors are asked to, then made to.
+    pub fn cancel(&self) {
+        self.0.is_cancelled.store(true, Ordering::SeqCst);
+        for stop in self.0.stops.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            stop.stop();
+        }
+    }
+
+    /// Whether somebody has cancelled.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled.load(Ordering::SeqCst)
+    }
+
+    /// What is stopped by a cancel, the one that happened already included.
+    pub(crate) fn stops(&self, stop: &Stop) {
+        self.0.stops.lock().unwrap_or_else(PoisonError::into_inner).push(stop.clone());
+        if self.is_cancelled() {
+            stop.stop();
+        }
+    }
+}

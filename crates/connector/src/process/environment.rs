@@ -1,0 +1,57 @@
+//! What a connector sees of our environment: little, and none of our secrets.
+
+use std::ffi::OsString;
+
+use crate::process::Side;
+
+/// Names the attempt in every process of it; how they are found again.
+pub const ATTEMPT: &str = "WINDLASS_ATTEMPT";
+/// Names the side, beside it.
+pub const SIDE: &str = "WINDLASS_SIDE";
+
+/// What is handed on where it is set.
+const HANDED_ON: &[&str] = &[
+    "PATH",
+    "HOME",
+    "USER",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "TMPDIR",
+    "JAVA_HOME",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+];
+
+/// What connectors expect of whoever runs them.
+const FIXED: &[(&str, &str)] = &[
+    ("DEPLOYMENT_MODE", "OSS"),
+    ("USE_STREAM_CAPABLE_STATE", "true"),
+    ("WORKER_ENVIRONMENT", "docker"),
+    ("LOG_LEVEL", "INFO"),
+    // Text of Python programs is UTF-8 whatever the machine is set to.
+    ("PYTHONUTF8", "1"),
+];
+
+/// The whole environment of a connector; `extra` wins, the marks of the attempt win over it.
+#[must_use]
+pub fn of(attempt: &str, side: Side, extra: &[(String, String)]) -> Vec<(OsString, OsString)> {
+    let ours = HANDED_ON
+        .iter()
+        .filter_map(|name| std::env::var_os(name).map(|value| (OsString::from(name), value)));
+    let pair = |name: &str, value: &str| (OsString::from(name), OsString::from(value));
+    let mut all: Vec<(OsString, OsString)> = ours.collect();
+    all.extend(FIXED.iter().map(|(name, value)| pair(name, value)));
+    all.extend(extra.iter().map(|(name, value)| pair(name, value)));
+    all.push(pair(ATTEMPT, attempt));
+    all.push(pair(SIDE, side.name()));
+    all
+}
