@@ -15,8 +15,10 @@
 //! the counts of the records before it, and durably before the next one. An attempt has succeeded only
 //! if both processes ended with 0 and the input of the destination was closed by us.
 //!
-//! Absent on purpose: the server, jobs and leases (whoever runs an attempt has a [`Journal`] for
-//! them), retries (an attempt is one attempt), secrets (they come in plain), async.
+//! * [`runner`] does it for a server: jobs, leases, a process of its own for each attempt.
+//!
+//! Absent on purpose outside of [`runner`]: the server, jobs and leases (whoever runs an attempt has a
+//! [`Journal`] for them), retries (an attempt is one attempt), secrets (they come in plain), async.
 
 pub mod attempt;
 pub mod failure;
@@ -26,6 +28,7 @@ pub mod observer;
 pub mod pipe;
 pub mod process;
 pub mod protocol;
+pub mod runner;
 pub mod summary;
 
 pub use attempt::cancel::Cancel;

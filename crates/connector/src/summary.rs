@@ -211,6 +211,12 @@ impl Summary {
         }
     }
 
+    /// Of an attempt that never began.
+    #[must_use]
+    pub fn never_began(failure: Failure) -> Self {
+        Self::begun().end(Status::Failed, vec![failure])
+    }
+
     /// Takes over the counts of the streams.
     pub(crate) fn count(&mut self, streams: Vec<StreamStats>) {
         for stream in &streams {

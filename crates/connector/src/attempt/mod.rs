@@ -14,4 +14,4 @@ pub mod operation;
 pub mod replicate;
 mod run;
 
-pub use run::{Attempt, Connector, Discovered, Steps, run};
+pub use run::{Attempt, Begun, Connector, Discovered, Steps, run};

@@ -37,8 +37,17 @@ pub struct Steps {
     pub discover: bool,
 }
 
-/// Makes of what a source showed the catalog that is synced.
-pub type Discovered<'a> = &'a (dyn Fn(&Value) -> Result<Value, Failure> + Sync);
+/// What an attempt begins with, once it is known what the source has.
+#[derive(Debug, Clone)]
+pub struct Begun {
+    /// A configured catalog.
+    pub catalog: Value,
+    /// What the source starts from.
+    pub state: Vec<Arc<str>>,
+}
+
+/// Makes of what a source showed what the attempt begins with.
+pub type Discovered<'a> = &'a (dyn Fn(&Value) -> Result<Begun, Failure> + Sync);
 
 /// Everything that is to be done.
 pub struct Attempt<'a> {
@@ -54,7 +63,7 @@ pub struct Attempt<'a> {
     pub destination: Connector,
     /// A configured catalog.
     pub catalog: Value,
-    /// Makes the catalog anew of what was discovered.
+    /// Makes the catalog and the state anew of what was discovered.
     pub discovered: Option<Discovered<'a>>,
     /// Streams of which only some fields are sent on.
     pub selected: Vec<(Descriptor, Vec<String>)>,
@@ -153,7 +162,8 @@ fn prepare(
         summary.steps.push(Step { name, started_at: began, ended_at: now_ms(), succeeded });
         if let Some(catalog) = done? {
             if let Some(discovered) = attempt.discovered {
-                attempt.catalog = discovered(&catalog).map_err(|failure| vec![failure])?;
+                let begun = discovered(&catalog).map_err(|failure| vec![failure])?;
+                (attempt.catalog, attempt.state) = (begun.catalog, begun.state);
             }
             summary.catalog = Some(catalog);
         }

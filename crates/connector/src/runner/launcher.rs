@@ -1,0 +1,355 @@
+//! The launcher: takes jobs as resources allow, starts a runner for each, and looks after runners.
+//!
+//! A job is taken only when there is a place for it, so whoever asks for a thousand at once waits in the
+//! queue, in its order. Runners outlive their launcher: one that starts finds them by their folders.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use std::{fs, io};
+
+use tokio::process::{Child, Command};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use tracing::{info, warn};
+use windlass_worker::{Client, Error, v1};
+
+use crate::process::sweep;
+use crate::runner::folder::{Folder, Marker, Spec};
+use crate::runner::report;
+use crate::runner::store::Store;
+use crate::runner::{CHECK_QUEUE, DISCOVER_QUEUE, SPEC_QUEUE, SYNC_QUEUE};
+
+/// How long one waits for a job before asking again.
+const WAIT_MS: u64 = 30_000;
+/// Between two tries of something that did not work.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Between two looks at a runner that is not our child.
+const LOOK: Duration = Duration::from_millis(500);
+/// How long one tries to end what a runner left.
+const SWEEP_PATIENCE: Duration = Duration::from_secs(60);
+/// Folders of attempts that are over, at most.
+const FOLDERS_MAX: usize = 1_000;
+/// Between two looks at how many there are.
+const TIDY_EVERY: Duration = Duration::from_secs(600);
+
+/// How a launcher works.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Whose jobs.
+    pub tenant: String,
+    /// Where attempts, locks and connectors are.
+    pub data: PathBuf,
+    /// The program of a runner and its words; the folder comes behind them.
+    pub runner: Vec<OsString>,
+    /// Syncs at once.
+    pub syncs_max: u32,
+    /// Checks, discoveries and specifications at once.
+    pub checks_max: u32,
+    /// Memory of all connectors together (bytes): with that of each, another bound of how many run.
+    pub memory_bytes: Option<u64>,
+    /// Memory of each connector (bytes).
+    pub memory_bytes_max: Option<u64>,
+    /// Between two heartbeats of a runner.
+    pub heartbeat: Duration,
+    /// How long the server may be away before a runner ends its attempt.
+    pub stop_after: Duration,
+    /// How long a source may be silent.
+    pub source_silence: Duration,
+    /// How long a destination may take nothing.
+    pub destination_silence: Duration,
+    /// How long connectors have to end by themselves.
+    pub exit_grace: Duration,
+    /// How long folders of attempts are kept.
+    pub keep: Duration,
+}
+
+impl Settings {
+    /// As the original has it, for the connectors in a folder.
+    #[must_use]
+    pub fn new(data: PathBuf, runner: Vec<OsString>) -> Settings {
+        Settings {
+            tenant: "default".to_owned(),
+            data,
+            runner,
+            syncs_max: 10,
+            checks_max: 5,
+            memory_bytes: None,
+            memory_bytes_max: None,
+            heartbeat: Duration::from_secs(10),
+            stop_after: Duration::from_secs(600),
+            source_silence: Duration::from_secs(10_800),
+            destination_silence: Duration::from_secs(86_400),
+            exit_grace: Duration::from_secs(60),
+            keep: Duration::from_secs(30 * 24 * 3600),
+        }
+    }
+
+    /// Longer than a runner without a server lives, by what it takes to kill its connectors.
+    fn lease(&self) -> Duration {
+        self.stop_after + 2 * self.exit_grace + SWEEP_PATIENCE
+    }
+
+    /// Syncs at once, by number and by memory: each has two connectors.
+    fn syncs(&self) -> usize {
+        let by_memory = match (self.memory_bytes, self.memory_bytes_max) {
+            (Some(all), Some(each)) => (all / (2 * each).max(1)).max(1),
+            _ => u64::MAX,
+        };
+        usize::try_from(by_memory.min(u64::from(self.syncs_max))).unwrap_or(usize::MAX)
+    }
+}
+
+/// A launcher that runs. Dropped, it takes no more jobs; runners go on.
+#[derive(Debug)]
+pub struct Handle {
+    tasks: JoinSet<()>,
+}
+
+impl Handle {
+    /// Takes no more jobs, and leaves the runners to themselves.
+    pub async fn stop(mut self) {
+        self.tasks.shutdown().await;
+    }
+}
+
+/// Starts one. It connects to `endpoint` when it answers, and again whenever it must. Must be called
+/// within a tokio runtime.
+///
+/// # Errors
+/// If the endpoint is none, or the folders cannot be made.
+pub fn run(settings: Settings, endpoint: &str) -> Result<Handle, Error> {
+    let client = Client::lazy(endpoint)?;
+    let launcher = Arc::new(Launcher {
+        store: Store::new(client, &settings.tenant),
+        endpoint: endpoint.to_owned(),
+        syncs: Arc::new(Semaphore::new(settings.syncs())),
+        checks: Arc::new(Semaphore::new(settings.checks_max.max(1) as usize)),
+        settings,
+    });
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        if let Err(error) = fs::create_dir_all(Folder::root(&launcher.settings.data)) {
+            warn!(%error, "no connectors run: their folder cannot be made");
+            return;
+        }
+        let mut all = JoinSet::new();
+        launcher.adopt(&mut all);
+        let (syncs, checks) = (Arc::clone(&launcher), Arc::clone(&launcher));
+        all.spawn(async move { syncs.take(Kind::Syncs).await });
+        all.spawn(async move { checks.take(Kind::Checks).await });
+        all.spawn(async move { launcher.tidy().await });
+        while all.join_next().await.is_some() {}
+    });
+    Ok(Handle { tasks })
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Syncs,
+    Checks,
+}
+
+struct Launcher {
+    settings: Settings,
+    endpoint: String,
+    store: Store,
+    syncs: Arc<Semaphore>,
+    checks: Arc<Semaphore>,
+}
+
+impl Launcher {
+    fn places(&self, kind: Kind) -> Arc<Semaphore> {
+        Arc::clone(match kind {
+            Kind::Syncs => &self.syncs,
+            Kind::Checks => &self.checks,
+        })
+    }
+
+    /// Looks after the attempts of a launcher before.
+    fn adopt(self: &Arc<Self>, tasks: &mut JoinSet<()>) {
+        for path in folders(&self.settings.data) {
+            let Ok((folder, spec)) = Folder::open(&path) else { continue };
+            if folder.is_reported() {
+                continue;
+            }
+            let kind = if &*spec.queue == SYNC_QUEUE { Kind::Syncs } else { Kind::Checks };
+            // There may be fewer places now than attempts that run.
+            let place = self.places(kind).try_acquire_owned().ok();
+            let launcher = Arc::clone(self);
+            info!(attempt = spec.name(), "an attempt is looked after again");
+            tasks.spawn(async move {
+                while folder.lives().unwrap_or(false) {
+                    sleep(LOOK).await;
+                }
+                launcher.settle(&folder, &spec).await;
+                drop(place);
+            });
+        }
+    }
+
+    async fn take(self: Arc<Self>, kind: Kind) {
+        let queues: &[&str] = match kind {
+            Kind::Syncs => &[SYNC_QUEUE],
+            Kind::Checks => &[CHECK_QUEUE, DISCOVER_QUEUE, SPEC_QUEUE],
+        };
+        let places = self.places(kind);
+        let mut runners = JoinSet::new();
+        loop {
+            while runners.try_join_next().is_some() {}
+            // Places are never closed.
+            let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+            let request = v1::ActivateJobsRequest {
+                tenant: self.settings.tenant.clone(),
+                queues: queues.iter().map(|queue| (*queue).to_owned()).collect(),
+                worker: "windlass/connectors".to_owned(),
+                lease_ms: Some(ms(self.settings.lease())),
+                jobs_max: Some(1),
+                wait_ms: WAIT_MS,
+                without_token: false,
+            };
+            match self.store.client.activate_jobs(request).await {
+                Ok(jobs) => {
+                    if let Some(job) = jobs.into_iter().next() {
+                        runners.spawn(Arc::clone(&self).launch(job, place));
+                    }
+                }
+                Err(_) => sleep(PAUSE).await,
+            }
+        }
+    }
+
+    async fn launch(self: Arc<Self>, job: v1::Job, place: OwnedSemaphorePermit) {
+        let spec = self.spec(&job);
+        match Folder::create(&spec).and_then(|folder| Ok((self.start(&folder)?, folder))) {
+            Ok((mut child, folder)) => {
+                info!(attempt = spec.name(), queue = spec.queue, "an attempt begins");
+                let _ = child.wait().await;
+                self.settle(&folder, &spec).await;
+            }
+            Err(error) => {
+                warn!(%error, attempt = spec.name(), "a runner could not be started");
+                let token = windlass_worker::Token::from(&job);
+                let message = format!("the runner could not be started: {error}");
+                let fail = v1::Fail { message, ..v1::Fail::default() };
+                // Without an answer, the end of the lease says the same.
+                let _ = self.store.client.fail_job(token, fail).await;
+            }
+        }
+        drop(place);
+    }
+
+    fn spec(&self, job: &v1::Job) -> Spec {
+        let settings = &self.settings;
+        Spec {
+            endpoint: self.endpoint.clone(),
+            tenant: settings.tenant.clone(),
+            queue: job.queue.clone(),
+            job: job.key,
+            activation: job.activation,
+            attempt: job.attempt,
+            payload: serde_json::from_slice(&job.payload).unwrap_or_default(),
+            data: settings.data.clone(),
+            lease_ms: ms(settings.lease()),
+            heartbeat_ms: ms(settings.heartbeat),
+            stop_after_ms: ms(settings.stop_after),
+            memory_bytes_max: settings.memory_bytes_max,
+            source_silence_s: settings.source_silence.as_secs(),
+            destination_silence_s: settings.destination_silence.as_secs(),
+            exit_grace_s: settings.exit_grace.as_secs(),
+        }
+    }
+
+    fn start(&self, folder: &Folder) -> io::Result<Child> {
+        let (program, words) = self
+            .settings
+            .runner
+            .split_first()
+            .ok_or_else(|| io::Error::other("a runner has no program"))?;
+        let log = fs::OpenOptions::new().create(true).append(true).open(folder.log())?;
+        Command::new(program)
+            .args(words)
+            .arg(folder.path())
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .process_group(0)
+            .spawn()
+    }
+
+    /// The runner is gone: what it left is ended, and the server is told what it could not tell.
+    async fn settle(&self, folder: &Folder, spec: &Spec) {
+        if folder.is_reported() {
+            return;
+        }
+        let name = spec.name();
+        let swept = tokio::task::spawn_blocking(move || sweep::sweep(&name, None, SWEEP_PATIENCE));
+        if !swept.await.unwrap_or(false) {
+            warn!(attempt = spec.name(), "connectors of a dead runner cannot be ended");
+        }
+        let is_known = folder.outcome().is_ok_and(|outcome| outcome.is_some());
+        if !is_known {
+            let lost = report::lost("the runner of the attempt died");
+            if let Err(error) = folder.conclude(&lost) {
+                warn!(%error, attempt = spec.name(), "the folder cannot be written");
+            }
+        } else if !matches!(folder.marker(), Ok(Marker::Success | Marker::Failure)) {
+            // It died between its summary and its marker.
+            let succeeded = matches!(folder.outcome(), Ok(Some(outcome)) if outcome.succeeded);
+            let _ = folder.mark(if succeeded { Marker::Success } else { Marker::Failure });
+        }
+        loop {
+            match report::report(&self.store, folder, spec).await {
+                Ok(()) => return,
+                Err(error) if error.is_transient() => sleep(PAUSE).await,
+                Err(error) => {
+                    warn!(%error, attempt = spec.name(), "the end of an attempt was refused");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Removes folders that are old, or too many.
+    async fn tidy(&self) {
+        loop {
+            let (data, keep) = (self.settings.data.clone(), self.settings.keep);
+            let tidied = tokio::task::spawn_blocking(move || tidy(&data, keep));
+            if let Ok(Err(error)) = tidied.await {
+                warn!(%error, "folders of attempts cannot be removed");
+            }
+            sleep(TIDY_EVERY).await;
+        }
+    }
+}
+
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn folders(data: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(Folder::root(data)).into_iter().flatten();
+    entries.filter_map(|entry| Some(entry.ok()?.path())).collect()
+}
+
+fn tidy(data: &Path, keep: Duration) -> io::Result<()> {
+    let mut over: Vec<(SystemTime, PathBuf)> = Vec::new();
+    for path in folders(data) {
+        let reported = path.join("reported");
+        if let Ok(modified) = fs::metadata(&reported).and_then(|it| it.modified()) {
+            over.push((modified, path));
+        }
+    }
+    over.sort();
+    let too_many = over.len().saturating_sub(FOLDERS_MAX);
+    for (index, (modified, path)) in over.iter().enumerate() {
+        let is_old = modified.elapsed().is_ok_and(|age| age > keep);
+        if index < too_many || is_old {
+            fs::remove_dir_all(path)?;
+        }
+    }
+    Ok(())
+}

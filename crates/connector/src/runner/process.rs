@@ -1,0 +1,278 @@
+//! The runner: a process of its own for one attempt.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
+use windlass_worker::{Client, Error, Token};
+
+use crate::Cancel;
+use crate::observer::{Level, Observer as _};
+use crate::process::{Helper, sweep};
+use crate::runner::SYNC_QUEUE;
+use crate::runner::folder::{Folder, Marker, Outcome, Spec, lock};
+use crate::runner::log::Log;
+use crate::runner::question::{self, Asked};
+use crate::runner::report;
+use crate::runner::secrets::Secrets;
+use crate::runner::spool::{NotDelivered, Spool};
+use crate::runner::store::Store;
+use crate::runner::sync::{self, NotMade, Sync};
+
+/// How long one waits for the runner before to let go of the connection.
+const TURN_MAX: Duration = Duration::from_secs(120);
+/// How long one tries to end what an earlier attempt left.
+const SWEEP_PATIENCE: Duration = Duration::from_secs(60);
+/// Between two tries of something that did not work.
+const PAUSE: Duration = Duration::from_millis(500);
+/// How long a job that cannot be run here rests.
+const PUT_BACK: Duration = Duration::from_secs(10);
+
+/// Runs the attempt in a folder, to its end. It says why not on standard error.
+#[must_use]
+pub fn run(path: &Path, helper: Helper, secrets: Arc<dyn Secrets>) -> ExitCode {
+    // Whoever ends the server's session does not end this.
+    let _ = rustix::process::setsid();
+    let result = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .and_then(|runtime| runtime.block_on(attend(path, helper, secrets)));
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn attend(path: &Path, helper: Helper, secrets: Arc<dyn Secrets>) -> io::Result<()> {
+    let (folder, spec) = Folder::open(path)?;
+    let Some(_lives) = folder.live()? else {
+        return Err(io::Error::other("the attempt has a runner already"));
+    };
+    folder.mark(Marker::Initializing)?;
+    let log = Arc::new(Log::open(&folder.log())?);
+    let client = Client::lazy(spec.endpoint.clone()).map_err(io::Error::other)?;
+    let store = Store::new(client, &spec.tenant);
+    let cancel = Cancel::new();
+    let lease = Arc::new(Lease::new(&spec, &store, &cancel, &log));
+    let beats = tokio::spawn(Arc::clone(&lease).hold());
+    let Some(_turn) = turn(&spec, &lease).await? else {
+        let _ = store.client.release_job(lease.token, PUT_BACK).await;
+        folder.mark(Marker::Failure)?;
+        return folder.set_reported();
+    };
+    let runner = Runner { folder: &folder, spec: &spec, store: &store, secrets, log: &log };
+    let outcome = runner.run(helper, &cancel, &lease).await;
+    folder.conclude(&outcome)?;
+    tell(&store, &folder, &spec, &lease).await;
+    beats.abort();
+    Ok(())
+}
+
+/// Waits until no other attempt of the connection is left. `None`: one is, and does not end.
+async fn turn(spec: &Spec, lease: &Lease) -> io::Result<Option<Option<File>>> {
+    if &*spec.queue != SYNC_QUEUE {
+        return Ok(Some(None));
+    }
+    let locks = spec.data.join("locks");
+    std::fs::create_dir_all(&locks)?;
+    let path = locks.join(spec.subject());
+    let began = Instant::now();
+    let held = loop {
+        if let Some(held) = lock(&path)? {
+            break held;
+        }
+        if began.elapsed() > TURN_MAX || lease.is_lost() {
+            return Ok(None);
+        }
+        sleep(PAUSE).await;
+    };
+    // Its runner is gone, but its connectors may not be.
+    let (prefix, own) = (format!("{}.", spec.subject()), spec.name());
+    for entry in std::fs::read_dir(Folder::root(&spec.data))? {
+        let name = entry?.file_name();
+        let Some(name) = name.to_str().filter(|it| it.starts_with(&prefix) && **it != *own) else {
+            continue;
+        };
+        let name = name.to_owned();
+        let swept = tokio::task::spawn_blocking(move || sweep::sweep(&name, None, SWEEP_PATIENCE));
+        if !swept.await.unwrap_or(false) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(Some(held)))
+}
+
+struct Runner<'a> {
+    folder: &'a Folder,
+    spec: &'a Spec,
+    store: &'a Store,
+    secrets: Arc<dyn Secrets>,
+    log: &'a Arc<Log>,
+}
+
+impl Runner<'_> {
+    async fn run(&self, helper: Helper, cancel: &Cancel, lease: &Arc<Lease>) -> Outcome {
+        let is_sync = &*self.spec.queue == SYNC_QUEUE;
+        loop {
+            let failure = if is_sync {
+                match Sync::load(self.store, self.spec, &*self.secrets).await {
+                    Ok(sync) => return self.replicate(sync, helper, cancel, lease).await,
+                    Err(not_made) => not_made,
+                }
+            } else {
+                match Asked::load(self.store, self.spec, &*self.secrets).await {
+                    Ok(asked) => return self.ask(asked, helper, cancel).await,
+                    Err(not_made) => not_made,
+                }
+            };
+            match failure {
+                NotMade::Wrong(failure) if is_sync => return sync::failed(failure),
+                NotMade::Wrong(failure) => return question::never_asked(self.spec, failure),
+                NotMade::Server(error) if cancel.is_cancelled() || !error.is_transient() => {
+                    let mut outcome = report::lost(&error.to_string());
+                    outcome.cancelled = cancel.is_cancelled();
+                    return outcome;
+                }
+                NotMade::Server(_) => sleep(PAUSE).await,
+            }
+        }
+    }
+
+    async fn replicate(
+        &self,
+        sync: Sync,
+        helper: Helper,
+        cancel: &Cancel,
+        lease: &Arc<Lease>,
+    ) -> Outcome {
+        let secrets = Arc::clone(&self.secrets);
+        let spool = Arc::new(sync.spool(self.folder, self.spec, self.store, secrets));
+        let sender = tokio::spawn(send(Arc::clone(&spool), Arc::clone(lease)));
+        let (folder, spec) = (self.folder.clone(), self.spec.clone());
+        let (log, cancel, journal) = (Arc::clone(self.log), cancel.clone(), Arc::clone(&spool));
+        let work = move || sync.run(&folder, &spec, helper, (&journal, &log, &cancel));
+        let outcome = tokio::task::spawn_blocking(work).await;
+        sender.abort();
+        outcome.unwrap_or_else(|error| report::lost(&format!("the runner panicked: {error}")))
+    }
+
+    async fn ask(&self, asked: Asked, helper: Helper, cancel: &Cancel) -> Outcome {
+        let (folder, spec) = (self.folder.clone(), self.spec.clone());
+        let (log, cancel) = (Arc::clone(self.log), cancel.clone());
+        let secrets = Arc::clone(&self.secrets);
+        let work = move || asked.run(&folder, &spec, &helper, &*secrets, (&log, &cancel));
+        let outcome = tokio::task::spawn_blocking(work).await;
+        outcome.unwrap_or_else(|error| report::lost(&format!("the runner panicked: {error}")))
+    }
+}
+
+/// Sends commits as they come; what is not sent by the end goes with the report.
+async fn send(spool: Arc<Spool>, lease: Arc<Lease>) {
+    loop {
+        spool.has_news().await;
+        loop {
+            match spool.deliver().await {
+                Ok(()) => break,
+                Err(NotDelivered::Later(_)) => sleep(PAUSE).await,
+                Err(NotDelivered::Never(why)) => {
+                    lease.lose(&why);
+                    return;
+                }
+            }
+        }
+    }
+}
+
+/// Reports, for as long as the lease may be ours. The launcher does it later if we could not.
+async fn tell(store: &Store, folder: &Folder, spec: &Spec, lease: &Lease) {
+    while let Err(error) = report::report(store, folder, spec).await {
+        if lease.is_lost() || !error.is_transient() {
+            lease.log.log(None, Level::Warn, &format!("the end was not reported: {error}"));
+            return;
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// The lease of the job: held by heartbeats, lost when the server says so or is away for too long.
+struct Lease {
+    token: Token,
+    client: Client,
+    lease: Duration,
+    heartbeat: Duration,
+    stop_after: Duration,
+    cancel: Cancel,
+    log: Arc<Log>,
+    lost: AtomicBool,
+}
+
+impl Lease {
+    fn new(spec: &Spec, store: &Store, cancel: &Cancel, log: &Arc<Log>) -> Lease {
+        Lease {
+            token: Token { key: spec.job, activation: spec.activation },
+            client: store.client.clone(),
+            lease: Duration::from_millis(spec.lease_ms),
+            heartbeat: Duration::from_millis(spec.heartbeat_ms),
+            stop_after: Duration::from_millis(spec.stop_after_ms),
+            cancel: cancel.clone(),
+            log: Arc::clone(log),
+            lost: AtomicBool::new(false),
+        }
+    }
+
+    fn is_lost(&self) -> bool {
+        self.lost.load(Ordering::SeqCst)
+    }
+
+    fn lose(&self, why: &str) {
+        if !self.lost.swap(true, Ordering::SeqCst) {
+            self.log.log(None, Level::Error, &format!("the attempt ends: {why}"));
+        }
+        self.cancel.cancel();
+    }
+
+    async fn hold(self: Arc<Self>) {
+        let mut answered = Instant::now();
+        loop {
+            // No call outlives the time that is left.
+            let left = self.stop_after.saturating_sub(answered.elapsed());
+            match tokio::time::timeout(left, self.beat()).await {
+                Ok(Ok(cancel_asked)) => {
+                    answered = Instant::now();
+                    if cancel_asked {
+                        self.cancel.cancel();
+                    }
+                }
+                Ok(Err(error)) if !error.is_transient() => {
+                    self.lose(&format!("its lease is lost: {error}"));
+                    return;
+                }
+                Ok(Err(_)) | Err(_) => {}
+            }
+            if answered.elapsed() >= self.stop_after {
+                self.lose("the server is away for too long");
+                return;
+            }
+            sleep(self.heartbeat.min(self.stop_after / 4)).await;
+        }
+    }
+
+    async fn beat(&self) -> Result<bool, Error> {
+        let lease = self.client.extend_lease(self.token, self.lease).await?;
+        let lines = self.log.take();
+        if !lines.is_empty() {
+            // A log is no reason to end anything.
+            let _ = self.client.append_log(self.token, lines).await;
+        }
+        Ok(lease.cancel_asked)
+    }
+}

@@ -1,0 +1,165 @@
+//! `check`, `discover` and `spec` as jobs: a connector is asked one question.
+
+use serde_json::{Value, json};
+
+use crate::attempt::Connector;
+use crate::attempt::operation::Question;
+use crate::failure::{Failure, FailureType, Origin};
+use crate::journal::{Commit, Journal, JournalError};
+use crate::process::{Guard, Helper, Side};
+use crate::runner::folder::{Folder, Marker, Outcome, Spec};
+use crate::runner::log::Log;
+use crate::runner::secrets::Secrets;
+use crate::runner::spool::Home;
+use crate::runner::store::Store;
+use crate::runner::sync::{Actor, NotMade, command, limits};
+use crate::runner::{CHECK_QUEUE, DISCOVER_QUEUE};
+use crate::Cancel;
+
+/// Who is asked.
+pub struct Asked {
+    side: Side,
+    connector: Connector,
+    /// Where its configuration is, if it has one.
+    home: Option<(String, Home)>,
+}
+
+impl Asked {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// If the server does not answer, or something is missing.
+    pub async fn load(store: &Store, spec: &Spec, secrets: &dyn Secrets) -> Result<Asked, NotMade> {
+        let (source, destination) = (spec.text("sourceId"), spec.text("destinationId"));
+        if spec.text("definitionId").is_empty() {
+            let (side, id) = match source {
+                "" => (Side::Destination, destination),
+                source => (Side::Source, source),
+            };
+            let actor = Actor::load(store, spec, secrets, side, id).await?;
+            let scope = store.scope(actor.home.kind, &actor.home.id);
+            let home = Some((scope, actor.home));
+            return Ok(Asked { side, connector: actor.connector, home });
+        }
+        let definition = store.get("airbyte.definition", spec.text("definitionId")).await?;
+        let side = match definition.text("actorType") {
+            "destination" => Side::Destination,
+            _ => Side::Source,
+        };
+        let command = command(spec, &definition)?;
+        let connector = Connector { command, config: json!({}) };
+        Ok(Asked { side, connector, home: None })
+    }
+
+    /// Asks, on this thread.
+    #[must_use]
+    pub fn run(
+        self,
+        folder: &Folder,
+        spec: &Spec,
+        helper: &Helper,
+        secrets: &dyn Secrets,
+        (log, cancel): (&Log, &Cancel),
+    ) -> Outcome {
+        let platform = |error: &dyn std::error::Error| {
+            let message = "the connector cannot be run";
+            let failure = Failure::new(Origin::AirbytePlatform, FailureType::SystemError, message);
+            failed(spec, &[failure.internal(error.to_string())], cancel)
+        };
+        let work = match folder.work().and_then(|work| folder.mark(Marker::Running).map(|()| work)) {
+            Ok(work) => work,
+            Err(error) => return platform(&error),
+        };
+        let name = spec.name();
+        let guard = match Guard::start(helper, &name) {
+            Ok(guard) => guard,
+            Err(error) => return platform(&error),
+        };
+        let limits = limits(spec);
+        let question = Question {
+            helper,
+            attempt: &name,
+            folder: &work,
+            limits: &limits,
+            guard: Some(&guard),
+            journal: &Kept { folder, secrets, home: self.home.as_ref() },
+            observer: log,
+            cancel,
+        };
+        let answer = match &*spec.queue {
+            CHECK_QUEUE => question.check(self.side, &self.connector).map(|()| Value::Null),
+            DISCOVER_QUEUE => question.discover(&self.connector),
+            _ => question.spec(self.side, &self.connector),
+        };
+        match answer {
+            Ok(found) => answered(spec, found),
+            Err(failures) => failed(spec, &failures, cancel),
+        }
+    }
+}
+
+fn answered(spec: &Spec, found: Value) -> Outcome {
+    let result = match &*spec.queue {
+        CHECK_QUEUE => json!({ "status": "succeeded" }),
+        DISCOVER_QUEUE => {
+            let streams = found.get("streams").and_then(Value::as_array);
+            json!({ "streams": streams.map_or(0, Vec::len) })
+        }
+        _ => json!({}),
+    };
+    let found = (!found.is_null()).then_some(found);
+    Outcome { succeeded: true, result, found, ..nothing() }
+}
+
+fn failed(spec: &Spec, failures: &[Failure], cancel: &Cancel) -> Outcome {
+    let first = failures.first();
+    let message = first.map(|it| it.external_message.clone()).unwrap_or_default();
+    let permanent = first.is_some_and(|it| it.failure_type == FailureType::ConfigError);
+    // A configuration that does not work is an answer, not a failure.
+    if &*spec.queue == CHECK_QUEUE && permanent {
+        let result = json!({ "status": "failed", "message": message });
+        return Outcome { succeeded: true, result, ..nothing() };
+    }
+    Outcome { cancelled: cancel.is_cancelled(), message, permanent, ..nothing() }
+}
+
+fn nothing() -> Outcome {
+    Outcome {
+        succeeded: false,
+        cancelled: false,
+        summary: None,
+        result: json!({}),
+        message: String::new(),
+        permanent: false,
+        found: None,
+    }
+}
+
+/// What never could be asked.
+#[must_use]
+pub fn never_asked(spec: &Spec, failure: Failure) -> Outcome {
+    failed(spec, &[failure], &Cancel::new())
+}
+
+/// A question has nothing to commit but a new configuration, which goes along with its report.
+struct Kept<'a> {
+    folder: &'a Folder,
+    secrets: &'a dyn Secrets,
+    home: Option<&'a (String, Home)>,
+}
+
+impl Journal for Kept<'_> {
+    fn commit(&self, _commit: &Commit) -> Result<(), JournalError> {
+        Ok(())
+    }
+
+    fn configuration(&self, side: Side, config: &str) -> Result<(), JournalError> {
+        let Some((scope, home)) = self.home else { return Ok(()) };
+        let mut value: Value = serde_json::from_str(config)
+            .map_err(|error| JournalError::new("read the new configuration", &error))?;
+        let sealed = self.secrets.seal(scope, &mut value, home.specification.as_ref());
+        sealed.map_err(|message| JournalError { message })?;
+        let kept = self.folder.spool_configuration(side, &value);
+        kept.map_err(|error| JournalError::new("keep the new configuration", &error))
+    }
+}

@@ -1,0 +1,209 @@
+//! Tells the server how an attempt ended: from its folder alone, so that whoever finds the folder can.
+//!
+//! Said twice it counts once: a job that is no longer ours is one that was reported, or that somebody
+//! else has by now.
+
+use serde_json::{Map, Value, json};
+use windlass_worker::{Error, RefusalKind, Token, v1};
+
+use crate::observer::now_ms;
+use crate::process::Side;
+use crate::runner::folder::{Folder, Outcome, Spec};
+use crate::runner::spool::{Home, put_configuration};
+use crate::runner::store::Store;
+use crate::runner::{DISCOVER_QUEUE, SPEC_QUEUE, SYNC_QUEUE};
+use crate::summary::StreamStats;
+
+/// How often a document that others write meanwhile is written again.
+const ROUNDS_MAX: u32 = 10;
+
+/// Bytes of a job's result; what is larger is told without its details.
+const RESULT_BYTES_MAX: usize = 1 << 20;
+
+/// Reports the outcome in a folder, and notes that it did.
+///
+/// # Errors
+/// If the server does not answer, or will take it only later.
+pub async fn report(store: &Store, folder: &Folder, spec: &Spec) -> Result<(), Error> {
+    let outcome = match folder.outcome() {
+        Ok(Some(outcome)) => outcome,
+        // Nothing is known of it, or nothing that can be read.
+        Ok(None) | Err(_) => lost("the runner of the attempt died"),
+    };
+    configurations(store, folder, spec).await?;
+    let mut rounds = 0;
+    let ended = loop {
+        let documents = documents(store, folder, spec, &outcome).await?;
+        match end(store, spec, &outcome, documents).await {
+            Err(Error::Refused(refusal))
+                if refusal.code == "document-version" && rounds < ROUNDS_MAX =>
+            {
+                rounds += 1;
+            }
+            ended => break ended,
+        }
+    };
+    match ended {
+        Ok(()) => {}
+        Err(Error::Refused(refusal)) if is_over(refusal.kind) => {}
+        Err(error) => return Err(error),
+    }
+    if let Err(error) = folder.set_reported() {
+        tracing::warn!(%error, folder = %folder.path().display(), "the folder cannot be written");
+    }
+    Ok(())
+}
+
+fn is_over(kind: RefusalKind) -> bool {
+    matches!(kind, RefusalKind::NotFound | RefusalKind::FailedPrecondition)
+}
+
+/// An outcome for an attempt whose runner is gone.
+#[must_use]
+pub fn lost(message: &str) -> Outcome {
+    Outcome {
+        succeeded: false,
+        cancelled: false,
+        summary: None,
+        result: json!({}),
+        message: message.to_owned(),
+        permanent: false,
+        found: None,
+    }
+}
+
+async fn configurations(store: &Store, folder: &Folder, spec: &Spec) -> Result<(), Error> {
+    for (side, kind, field) in [
+        (Side::Source, "airbyte.source", "sourceId"),
+        (Side::Destination, "airbyte.destination", "destinationId"),
+    ] {
+        let Ok(Some(configuration)) = folder.configuration(side) else { continue };
+        let mut id = spec.text(field).to_owned();
+        if id.is_empty() {
+            let connection = store.get("airbyte.connection", spec.text("connectionId")).await?;
+            connection.text(field).clone_into(&mut id);
+        }
+        let home = Home { kind, id, specification: None };
+        put_configuration(store, &home, configuration).await?;
+    }
+    Ok(())
+}
+
+/// What is written in the moment that the job ends.
+async fn documents(
+    store: &Store,
+    folder: &Folder,
+    spec: &Spec,
+    outcome: &Outcome,
+) -> Result<Vec<v1::DocumentWrite>, Error> {
+    let mut documents = Vec::new();
+    if &*spec.queue == SYNC_QUEUE {
+        let spooled = folder.spooled().ok().flatten();
+        let sequence = spooled.as_ref().map_or(0, |spooled| spooled.sequence);
+        if let Some(spooled) = &spooled {
+            let now = store.get("airbyte.state", spec.subject()).await?;
+            let ours = format!("{}-{}", spec.job, spec.attempt);
+            // A first commit of ours may be what never arrived; behind others', it must not win.
+            let is_next = now.text("attempt") == ours || now.number("sequence") < spooled.sequence;
+            if is_next && now.number("sequence") < spooled.sequence {
+                documents.push(store.state(spec, &now, spooled));
+            }
+        }
+        let streams = match (&outcome.summary, &spooled) {
+            (Some(summary), _) => summary.streams.clone(),
+            (None, Some(spooled)) => spooled.commit.streams.clone(),
+            (None, None) => Vec::new(),
+        };
+        documents.push(store.attempt(spec, sequence, &streams, ended(outcome, &streams)));
+        let connection = store.get("airbyte.connection", spec.subject()).await?;
+        let source = connection.text("sourceId");
+        documents.extend(catalog(store, source, outcome).await?);
+    }
+    if &*spec.queue == DISCOVER_QUEUE {
+        documents.extend(catalog(store, spec.text("sourceId"), outcome).await?);
+    }
+    if let (SPEC_QUEUE, Some(found)) = (&*spec.queue, &outcome.found) {
+        let id = spec.text("definitionId");
+        let mut definition = store.get("airbyte.definition", id).await?;
+        if let Some(fields) = definition.value.as_object_mut().filter(|_| definition.version > 0) {
+            fields.insert("spec".to_owned(), found.clone());
+            fields.insert("specAt".to_owned(), now_ms().into());
+            let version = Some(definition.version);
+            documents.push(store.put("airbyte.definition", id, version, &definition.value));
+        }
+    }
+    Ok(documents)
+}
+
+async fn catalog(
+    store: &Store,
+    source: &str,
+    outcome: &Outcome,
+) -> Result<Option<v1::DocumentWrite>, Error> {
+    let Some(found) = outcome.found.as_ref().filter(|_| !source.is_empty()) else { return Ok(None) };
+    let configured = store.get("airbyte.source", source).await?;
+    let value = json!({ "sourceId": source, "catalog": found,
+        "configurationVersion": configured.version, "discoveredAt": now_ms() });
+    Ok(Some(store.put("airbyte.catalog", source, None, &value)))
+}
+
+/// What an attempt's document says more when it has ended.
+fn ended(outcome: &Outcome, streams: &[StreamStats]) -> Map<String, Value> {
+    let committed: u64 = streams.iter().map(|it| it.records_committed).sum();
+    let summary = outcome.summary.as_ref();
+    let failures = match summary {
+        Some(summary) => summary.failures.iter().map(|failure| json!(failure)).collect(),
+        None if outcome.message.is_empty() => Vec::new(),
+        None => vec![json!({ "failureOrigin": "airbyte_platform", "failureType": "system_error",
+            "externalMessage": outcome.message, "timestamp": now_ms() })],
+    };
+    let mut more = Map::new();
+    let status = if outcome.succeeded { "succeeded" } else { "failed" };
+    more.insert("status".to_owned(), status.into());
+    more.insert("endedAt".to_owned(), now_ms().into());
+    more.insert("failures".to_owned(), failures.into());
+    more.insert("partialSuccess".to_owned(), (!outcome.succeeded && committed > 0).into());
+    if let Some(summary) = summary {
+        more.insert("startedAt".to_owned(), summary.started_at.into());
+    }
+    more
+}
+
+async fn end(
+    store: &Store,
+    spec: &Spec,
+    outcome: &Outcome,
+    documents: Vec<v1::DocumentWrite>,
+) -> Result<(), Error> {
+    let token = Token { key: spec.job, activation: spec.activation };
+    if outcome.succeeded {
+        let mut result = outcome.result.to_string();
+        if result.len() > RESULT_BYTES_MAX {
+            result = json!({ "status": "completed" }).to_string();
+        }
+        return store.client.complete_job(token, result.into(), documents).await;
+    }
+    let progressed = progressed(&documents);
+    if !documents.is_empty() {
+        let note = String::new();
+        let progress = v1::Progress { percent: 0, note, documents };
+        store.client.report_progress(token, progress).await?;
+    }
+    let message = match &*outcome.message {
+        "" => "the attempt failed".to_owned(),
+        message => message.chars().take(2_000).collect(),
+    };
+    let permanent = outcome.permanent;
+    let fail = v1::Fail { message, progressed, permanent, ..v1::Fail::default() };
+    store.client.fail_job(token, fail).await
+}
+
+/// Whether the attempt brought anything into the destination, by its document.
+fn progressed(documents: &[v1::DocumentWrite]) -> bool {
+    documents.iter().filter(|document| document.kind == "airbyte.attempt").any(|document| {
+        let value = document.value.as_deref().unwrap_or_default();
+        let value: Value = serde_json::from_slice(value).unwrap_or_default();
+        let total = |field: &str| value.pointer(&format!("/totals/{field}"))?.as_u64();
+        total("recordsCommitted").unwrap_or(0) + total("recordsRejected").unwrap_or(0) > 0
+    })
+}

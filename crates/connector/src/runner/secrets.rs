@@ -1,0 +1,42 @@
+//! The way to what is sealed in documents. Whoever keeps the key implements it.
+
+use serde_json::Value;
+
+/// Opens and seals secrets of configurations.
+pub trait Secrets: Send + Sync {
+    /// Opens what is sealed, in place. The scope names the document: `<tenant>/<kind>/<id>`.
+    ///
+    /// # Errors
+    /// If it was sealed with another key, or somewhere else: why, for people.
+    fn open(&self, scope: &str, configuration: &mut Value) -> Result<(), String>;
+
+    /// Seals what is secret by the connector's specification, in place.
+    ///
+    /// # Errors
+    /// If it cannot be sealed: why, for people.
+    fn seal(
+        &self,
+        scope: &str,
+        configuration: &mut Value,
+        specification: Option<&Value>,
+    ) -> Result<(), String>;
+}
+
+/// Nothing is sealed.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Plain;
+
+impl Secrets for Plain {
+    fn open(&self, _scope: &str, _configuration: &mut Value) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn seal(
+        &self,
+        _scope: &str,
+        _configuration: &mut Value,
+        _specification: Option<&Value>,
+    ) -> Result<(), String> {
+        Ok(())
+    }
+}

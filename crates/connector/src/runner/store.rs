@@ -1,0 +1,191 @@
+//! Documents of the Airbyte face, as far as an attempt needs them. `docs/airbyte.md` has their fields.
+
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+use windlass_worker::{Client, Error, RefusalKind, v1};
+
+use crate::observer::now_ms;
+use crate::runner::folder::{Spec, Spooled};
+use crate::summary::{StreamState, StreamStats};
+
+/// Documents of a list that are asked for at once.
+const PAGE: u32 = 500;
+
+/// The documents of a tenant.
+#[derive(Debug, Clone)]
+pub struct Store {
+    /// The way to the server.
+    pub client: Client,
+    tenant: String,
+}
+
+/// A document, and its version.
+#[derive(Debug, Clone)]
+pub struct Document {
+    /// A JSON object.
+    pub value: Value,
+    /// For compare-and-set; 0 is not there.
+    pub version: u64,
+}
+
+impl Document {
+    /// A text in it; empty if there is none.
+    #[must_use]
+    pub fn text(&self, field: &str) -> &str {
+        self.value.get(field).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// A number in it; 0 if there is none.
+    #[must_use]
+    pub fn number(&self, field: &str) -> u64 {
+        self.value.get(field).and_then(Value::as_u64).unwrap_or(0)
+    }
+}
+
+impl Store {
+    /// Those of a tenant.
+    #[must_use]
+    pub fn new(client: Client, tenant: &str) -> Store {
+        Store { client, tenant: tenant.to_owned() }
+    }
+
+    /// The scope of what is sealed in a document.
+    #[must_use]
+    pub fn scope(&self, kind: &str, id: &str) -> String {
+        format!("{}/{kind}/{id}", self.tenant)
+    }
+
+    /// One document; without one, an empty object of version 0.
+    ///
+    /// # Errors
+    /// If the server does not answer, or what it has is no JSON.
+    pub async fn get(&self, kind: &str, id: &str) -> Result<Document, Error> {
+        let (tenant, kind, id) = (self.tenant.clone(), kind.to_owned(), id.to_owned());
+        match self.client.document(v1::GetDocumentRequest { tenant, kind, id }).await {
+            Ok(view) => {
+                let value = serde_json::from_slice(&view.value).map_err(Error::Json)?;
+                Ok(Document { value, version: view.version })
+            }
+            Err(Error::Refused(refusal)) if refusal.kind == RefusalKind::NotFound => {
+                Ok(Document { value: json!({}), version: 0 })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A write of a document.
+    #[must_use]
+    pub fn put(&self, kind: &str, id: &str, version: Option<u64>, value: &Value) -> v1::DocumentWrite {
+        v1::DocumentWrite {
+            tenant: self.tenant.clone(),
+            kind: kind.to_owned(),
+            id: id.to_owned(),
+            expected_version: version,
+            value: Some(Bytes::from(value.to_string())),
+        }
+    }
+
+    /// The newest attempt of a connection before a job, if there is one.
+    ///
+    /// # Errors
+    /// If the server does not answer.
+    pub async fn attempt_before(&self, connection: &str, job: u64) -> Result<Option<Document>, Error> {
+        let prefix = format!("{connection}.");
+        let (mut after_id, mut newest) = (prefix.clone(), None);
+        loop {
+            let (tenant, kind) = (self.tenant.clone(), "airbyte.attempt".to_owned());
+            let request = v1::ListDocumentsRequest { tenant, kind, after_id, limit: PAGE };
+            let page = self.client.list_documents(request).await?;
+            let ids = page.documents.into_iter().map(|document| document.id);
+            let ours = ids.take_while(|id| id.starts_with(&prefix));
+            newest = ours.filter_map(|id| numbers(&id)).chain(newest).filter(|it| it.0 < job).max();
+            if page.next_id.is_empty() || !page.next_id.starts_with(&prefix) {
+                break;
+            }
+            after_id = page.next_id;
+        }
+        let Some((job, attempt)) = newest else { return Ok(None) };
+        self.get("airbyte.attempt", &format!("{prefix}{job}-{attempt}")).await.map(Some)
+    }
+
+    /// The state of a connection with a commit in it.
+    #[must_use]
+    pub fn state(&self, spec: &Spec, before: &Document, spooled: &Spooled) -> v1::DocumentWrite {
+        let mut value = before.value.clone();
+        if let Value::Object(fields) = &mut value {
+            let states = spooled.commit.state.iter();
+            let states: Vec<Value> = states.filter_map(|it| serde_json::from_str(it).ok()).collect();
+            let streams = spooled.generations.iter().map(|(stream, generation, minimum)| {
+                json!({ "name": stream.name, "namespace": stream.namespace,
+                        "generationId": generation, "minimumGenerationId": minimum })
+            });
+            fields.insert("connectionId".to_owned(), spec.subject().into());
+            fields.insert("attempt".to_owned(), format!("{}-{}", spec.job, spec.attempt).into());
+            fields.insert("sequence".to_owned(), spooled.sequence.into());
+            fields.insert("state".to_owned(), states.into());
+            fields.insert("streams".to_owned(), streams.collect());
+            fields.insert("updatedAt".to_owned(), now_ms().into());
+        }
+        self.put("airbyte.state", spec.subject(), Some(before.version), &value)
+    }
+
+    /// The document of an attempt, as it is now.
+    #[must_use]
+    pub fn attempt(
+        &self,
+        spec: &Spec,
+        sequence: u64,
+        streams: &[StreamStats],
+        more: Map<String, Value>,
+    ) -> v1::DocumentWrite {
+        let mut value = json!({
+            "connectionId": spec.subject(), "jobId": spec.job, "attempt": spec.attempt,
+            "jobType": spec.text("jobType"), "status": "running", "sequence": sequence,
+            "updatedAt": now_ms(), "totals": totals(streams),
+            "streams": streams.iter().map(stream).collect::<Value>(),
+        });
+        if let Value::Object(fields) = &mut value {
+            fields.extend(more);
+        }
+        self.put("airbyte.attempt", &spec.name(), None, &value)
+    }
+}
+
+/// The job and the attempt in the id of an attempt's document.
+fn numbers(id: &str) -> Option<(u64, u64)> {
+    let (job, attempt) = id.rsplit_once('.')?.1.split_once('-')?;
+    Some((job.parse().ok()?, attempt.parse().ok()?))
+}
+
+/// What streams come to.
+#[must_use]
+pub fn totals(streams: &[StreamStats]) -> Value {
+    let sum = |of: fn(&StreamStats) -> u64| streams.iter().map(of).sum::<u64>();
+    json!({
+        "recordsEmitted": sum(|it| it.records_emitted), "bytesEmitted": sum(|it| it.bytes_emitted),
+        "recordsCommitted": sum(|it| it.records_committed),
+        "bytesCommitted": sum(|it| it.bytes_committed),
+        "recordsRejected": sum(|it| it.records_rejected),
+        "recordsEstimated": sum(|it| it.estimated_records.unwrap_or(0)),
+        "bytesEstimated": sum(|it| it.estimated_bytes.unwrap_or(0)),
+    })
+}
+
+fn stream(stats: &StreamStats) -> Value {
+    let status = match stats.status {
+        StreamState::Pending | StreamState::Running => "running",
+        StreamState::RateLimited => "rate_limited",
+        StreamState::Complete => "complete",
+        StreamState::Incomplete => "incomplete",
+    };
+    let mut value = json!({
+        "name": stats.name, "status": status,
+        "recordsEmitted": stats.records_emitted, "bytesEmitted": stats.bytes_emitted,
+        "recordsCommitted": stats.records_committed, "bytesCommitted": stats.bytes_committed,
+        "recordsRejected": stats.records_rejected,
+    });
+    if let (Some(namespace), Value::Object(fields)) = (&stats.namespace, &mut value) {
+        fields.insert("namespace".to_owned(), namespace.as_str().into());
+    }
+    value
+}
