@@ -16,6 +16,7 @@ use crate::extract::{At, Object, Page, Params, checked_name};
 use crate::face::{Face, Found};
 use crate::failure::{Answered, Failure};
 use crate::token::Caller;
+use crate::vault::VaultError;
 use crate::{connection, job, scope, secret};
 
 pub(crate) fn routes() -> Router<Face> {
@@ -128,10 +129,12 @@ fn seal<T: Acting>(
     configuration: &mut Value,
     spec: Option<&Value>,
 ) -> Answered<()> {
-    use crate::vault::VaultError;
-    face.settings.vault.seal(scope, configuration, spec).map_err(|error| match error {
-        VaultError::Deep => Failure::invalid(error.to_string()),
-        other => other.into(),
+    face.settings.vault.seal(scope, configuration, spec).map_err(|error| {
+        if matches!(error, VaultError::Deep) {
+            Failure::invalid(error.to_string())
+        } else {
+            Failure::from(error)
+        }
     })
 }
 

@@ -162,14 +162,14 @@ impl Face {
     /// Deletes documents of a kind. What is not there is gone.
     pub(crate) async fn delete(&self, tenant: &str, kind: &str, ids: &[Box<str>]) -> Answered<()> {
         for ids in ids.chunks(DELETES_AT_ONCE) {
-            let write = |id: &Box<str>| DocumentWrite {
+            let write = |id: &str| DocumentWrite {
                 tenant: tenant.into(),
                 kind: kind.into(),
-                id: id.clone(),
+                id: id.into(),
                 expected_version: None,
                 bytes: None,
             };
-            let documents = ids.iter().map(write).collect();
+            let documents = ids.iter().map(|id| write(id)).collect();
             self.gateway.command(Command::PutDocuments(PutDocuments { documents })).await?;
         }
         Ok(())

@@ -113,7 +113,7 @@ fn weekday(item: &str) -> Result<String, Wrong> {
         let nth = number(nth, Range { first: 1, last: 5, names: &[] })?;
         return Ok(format!("{}#{nth}", number(day, OF_WEEK)? - 1));
     }
-    if let Some(day) = item.strip_suffix('L').filter(|day| *day != "") {
+    if let Some(day) = item.strip_suffix('L').filter(|day| !day.is_empty()) {
         return Ok(format!("{}L", number(day, OF_WEEK)? - 1));
     }
     let days = numbers(item, OF_WEEK)?;
