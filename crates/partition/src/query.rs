@@ -150,6 +150,7 @@ impl Core {
             result: Arc::default(),
             message: job.extra().map(|extra| extra.message.clone()).unwrap_or_default(),
             cancel_asked: job.cancel_asked(),
+            unique_key: unique_key(job.extra()),
             extra: incident.map(|incident| {
                 Box::new(Extra { incident: Some(incident.clone()), ..Extra::default() })
             }),
@@ -177,6 +178,7 @@ impl Core {
             result: Arc::default(),
             message: ended.message.clone(),
             cancel_asked: ended.cancel_asked,
+            unique_key: unique_key(ended.extra.as_deref()),
             extra: None,
         }
     }
@@ -282,6 +284,10 @@ impl Core {
             })
             .collect()
     }
+}
+
+fn unique_key(extra: Option<&Extra>) -> Box<str> {
+    extra.map(|extra| extra.options.unique_key.clone()).unwrap_or_default()
 }
 
 fn page(limit: usize) -> usize {

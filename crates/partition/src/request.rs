@@ -381,6 +381,8 @@ pub struct JobView {
     pub message: Box<str>,
     /// Whether its worker has been asked to stop.
     pub cancel_asked: bool,
+    /// The key that no other job of its queue may have; empty is none. In lists too.
+    pub unique_key: Box<str>,
     /// What few jobs have.
     pub extra: Option<Box<windlass_engine::state::job::Extra>>,
 }

@@ -4,6 +4,7 @@
 //! log/          the log, see `windlass_log::file`
 //! checkpoint/   the checkpoint, see `windlass_checkpoint::local`
 //! history.db    the read model, see `windlass_history`; may be deleted while the server is down
+//! airbyte.key   what secrets of connectors are sealed with, unless the environment has it; in no backup
 //! ```
 //!
 //! The lock is the log's: one process has the directory at a time.
@@ -31,6 +32,11 @@ pub fn checkpoint_dir(data_dir: &Path) -> PathBuf {
 /// The file of the read model. Backups do not hold it: it is only what the log said.
 pub fn history_path(data_dir: &Path) -> PathBuf {
     data_dir.join("history.db")
+}
+
+/// The file of the key that secrets of connectors are sealed with. Backups do not hold it.
+pub fn airbyte_key_path(data_dir: &Path) -> PathBuf {
+    data_dir.join("airbyte.key")
 }
 
 /// What the directory holds, opened.

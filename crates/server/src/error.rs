@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use windlass_api_airbyte::vault::VaultError;
 use windlass_gateway::GatewayError;
 use windlass_log::LogError;
 use windlass_partition::{OpenError, StopReason};
@@ -126,6 +127,12 @@ pub enum ServeError {
         /// Why.
         source: GatewayError,
     },
+    /// The key that secrets of connectors are sealed with cannot be used.
+    #[error("failed to open the vault for secrets of connectors")]
+    Vault(#[source] VaultError),
+    /// Airbyte's face could not write what is there from the start, or read what is there.
+    #[error("failed to start Airbyte's API")]
+    Airbyte(#[from] windlass_api_airbyte::StartError),
     /// Traces cannot be sent.
     #[error("failed to set up traces: {reason}")]
     Traces {

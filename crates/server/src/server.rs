@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
+use axum::Router;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
@@ -113,20 +114,7 @@ pub async fn start_on(config: Config, fs: Arc<dyn FileSystem>) -> Result<ServerH
     };
     let zeebe_address = zeebe.as_ref().map(|(_, address)| *address);
     let (close, closing) = watch::channel(false);
-    let router = pages::router(gateway.clone(), partition.follow_lag())
-        .merge(windlass_api_native::router(&gateway));
-    let router = router.merge(crate::backup::router(partition.checkpoints()));
-    // Both halves of that face are switched off together.
-    let router = match zeebe_address {
-        Some(zeebe_address) => {
-            router.merge(windlass_api_zeebe::rest::router(&gateway, zeebe_address))
-        }
-        None => router,
-    };
-    let router = match config.conductor {
-        Switch::On => router.merge(windlass_api_conductor::router(&gateway)),
-        Switch::Off => router,
-    };
+    let router = main_port(&config, &gateway, &partition, zeebe_address).await?;
     let mut router = router.fallback(pages::not_found);
     if config.sends_traces() {
         router = router.layer(axum::middleware::from_fn(crate::trace::span_of_request));
@@ -162,6 +150,33 @@ pub async fn start_on(config: Config, fs: Arc<dyn FileSystem>) -> Result<ServerH
         partition,
         stopped,
         config,
+    })
+}
+
+/// The routes of the main port: every face that is there.
+async fn main_port(
+    config: &Config,
+    gateway: &Gateway,
+    partition: &Partition,
+    zeebe_address: Option<SocketAddr>,
+) -> Result<Router, ServeError> {
+    let router = pages::router(gateway.clone(), partition.follow_lag())
+        .merge(windlass_api_native::router(gateway));
+    let router = router.merge(crate::backup::router(partition.checkpoints()));
+    // Both halves of that face are switched off together.
+    let router = match zeebe_address {
+        Some(zeebe_address) => {
+            router.merge(windlass_api_zeebe::rest::router(gateway, zeebe_address))
+        }
+        None => router,
+    };
+    let router = match config.conductor {
+        Switch::On => router.merge(windlass_api_conductor::router(gateway)),
+        Switch::Off => router,
+    };
+    Ok(match config.airbyte {
+        Switch::On => router.merge(crate::airbyte::router(gateway, config).await?),
+        Switch::Off => router,
     })
 }
 

@@ -12,7 +12,9 @@ use windlass_builtin::http::Network;
 use windlass_gateway::Limits;
 use windlass_gateway::record::bound::Bounds;
 use windlass_gateway::record::command::{ConfigureQueue, QueueName};
-use windlass_gateway::record::policy::{JobOrder, PriorityRule, QueueSettings, RateWindow};
+use windlass_gateway::record::policy::{
+    JobOrder, PriorityRule, QueueSettings, RateWindow, RetryPolicy,
+};
 use windlass_history::JobLevel;
 use windlass_log::FileLogOptions;
 use windlass_partition::{Durability, Options};
@@ -97,6 +99,24 @@ settings! {
         "Address for Zeebe's clients over gRPC, or off, which takes /v2 away too";
     conductor: Switch = "on", "WINDLASS_CONDUCTOR",
         "Whether Conductor's API is there, under /api: on or off";
+    airbyte: Switch = "on", "WINDLASS_AIRBYTE",
+        "Whether Airbyte's public API is there, under /api/public/v1: on or off";
+    airbyte_clients: String = "off", "WINDLASS_AIRBYTE_CLIENTS",
+        "TOML file of those who may use Airbyte's API, a [[client]] table with id, secret and tenant each, or off: everybody";
+    airbyte_retry_complete_successive_max: u32 = "5", "SYNC_JOB_RETRIES_COMPLETE_FAILURES_MAX_SUCCESSIVE",
+        "Attempts of a sync in a row that moved no data and end the job";
+    airbyte_retry_complete_total_max: u32 = "10", "SYNC_JOB_RETRIES_COMPLETE_FAILURES_MAX_TOTAL",
+        "Attempts that moved no data in all that end the job";
+    airbyte_retry_partial_successive_max: u32 = "1000", "SYNC_JOB_RETRIES_PARTIAL_FAILURES_MAX_SUCCESSIVE",
+        "Failed attempts in a row that moved data and end the job";
+    airbyte_retry_partial_total_max: u32 = "20", "SYNC_JOB_RETRIES_PARTIAL_FAILURES_MAX_TOTAL",
+        "Failed attempts that moved data in all that end the job";
+    airbyte_retry_backoff_seconds: u64 = "10", "SYNC_JOB_RETRIES_COMPLETE_FAILURES_BACKOFF_MIN_INTERVAL_S",
+        "The wait after the first attempt that moved no data";
+    airbyte_retry_backoff_seconds_max: u64 = "1800", "SYNC_JOB_RETRIES_COMPLETE_FAILURES_BACKOFF_MAX_INTERVAL_S",
+        "The longest such wait";
+    airbyte_retry_backoff_base: u32 = "3", "SYNC_JOB_RETRIES_COMPLETE_FAILURES_BACKOFF_BASE",
+        "The factor between two such waits";
     allow_unauthenticated: bool = "false", "WINDLASS_ALLOW_UNAUTHENTICATED",
         "Listen on an address that others can reach, although nobody is asked who they are"
         { num_args = 0..=1, default_missing_value = "true", require_equals = true };
@@ -321,6 +341,19 @@ impl Config {
                 denied: self.builtin_http_deny.0.clone(),
                 ..windlass_builtin::Settings::default()
             }),
+        }
+    }
+
+    /// What follows a failed attempt of a sync.
+    pub(crate) fn airbyte_retry(&self) -> RetryPolicy {
+        RetryPolicy::Attempts {
+            complete_successive_max: self.airbyte_retry_complete_successive_max,
+            complete_total_max: self.airbyte_retry_complete_total_max,
+            partial_successive_max: self.airbyte_retry_partial_successive_max,
+            partial_total_max: self.airbyte_retry_partial_total_max,
+            delay_ms: self.airbyte_retry_backoff_seconds.saturating_mul(1_000),
+            base: self.airbyte_retry_backoff_base,
+            cap_ms: self.airbyte_retry_backoff_seconds_max.saturating_mul(1_000),
         }
     }
 
@@ -612,6 +645,7 @@ mod tests {
         assert_eq!(config.partition().payload_bytes_max, options.payload_bytes_max);
         assert_eq!(config.partition().finished_max, options.finished_max);
         assert_eq!(config.log(), FileLogOptions::default());
+        assert_eq!(config.airbyte_retry(), RetryPolicy::AIRBYTE);
     }
 
     #[test]

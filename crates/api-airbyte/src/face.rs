@@ -1,0 +1,247 @@
+//! What handlers share, and how they read and write documents.
+
+use std::collections::HashSet;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use tokio::sync::Mutex;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep};
+use windlass_gateway::read::{DocumentFilter, DocumentName};
+use windlass_gateway::request::JobView;
+use windlass_gateway::{Gateway, GatewayError};
+use windlass_record::command::{Command, DocumentWrite, PutDocuments};
+use windlass_record::id::JobKey;
+use windlass_record::rejection::Rejection;
+
+use crate::Settings;
+use crate::document::Kept;
+use crate::failure::{Answered, Failure};
+use crate::limit::{CHANGES_MAX, DOCUMENTS_MAX, LOOK_PAUSE_MAX, LOOK_PAUSE_MIN, READS_AT_ONCE};
+
+/// See the module.
+#[derive(Clone)]
+pub(crate) struct Face {
+    pub(crate) gateway: Gateway,
+    pub(crate) settings: Arc<Settings>,
+    /// Tenants that have what is there from the start.
+    pub(crate) seeded: Arc<Mutex<HashSet<String>>>,
+}
+
+/// A document, and the version that was read.
+#[derive(Clone, Debug)]
+pub(crate) struct Found<T> {
+    pub(crate) version: u64,
+    pub(crate) is: T,
+}
+
+/// Ids of one page.
+const PAGE: usize = 1_000;
+
+/// Documents that one command may change.
+const DELETES_AT_ONCE: usize = 64;
+
+impl Face {
+    /// Reads a document; `None` if there is none.
+    pub(crate) async fn read<T: Kept>(&self, tenant: &str, id: &str) -> Answered<Option<Found<T>>> {
+        let found = self.raw(tenant, T::KIND, id).await?;
+        found.map(|(version, bytes)| parsed(version, &bytes, T::KIND, id)).transpose()
+    }
+
+    /// The same; not to be there is a failure.
+    pub(crate) async fn find<T: Kept>(&self, tenant: &str, id: &str) -> Answered<Found<T>> {
+        self.read(tenant, id).await?.ok_or_else(|| Failure::not_found(T::WHAT, id))
+    }
+
+    /// A document of any kind. What could be no id names none.
+    pub(crate) async fn raw(
+        &self,
+        tenant: &str,
+        kind: &str,
+        id: &str,
+    ) -> Answered<Option<(u64, Arc<[u8]>)>> {
+        let name = DocumentName { tenant: tenant.into(), kind: kind.into(), id: id.into() };
+        Ok(self.gateway.document(name).await?)
+    }
+
+    /// All documents of a kind, by id.
+    pub(crate) async fn all<T: Kept>(&self, tenant: &str) -> Answered<Vec<Found<T>>> {
+        let ids = self.ids(tenant, T::KIND, "", DOCUMENTS_MAX).await?;
+        let mut found = Vec::with_capacity(ids.len());
+        for ids in ids.chunks(READS_AT_ONCE) {
+            let mut reads = JoinSet::new();
+            for (index, id) in ids.iter().cloned().enumerate() {
+                let (face, tenant) = (self.clone(), tenant.to_owned());
+                reads.spawn(async move { (index, face.read::<T>(&tenant, &id).await) });
+            }
+            let mut chunk = reads.join_all().await;
+            chunk.sort_by_key(|(index, _)| *index);
+            for (_, read) in chunk {
+                // One that was deleted meanwhile is not there.
+                found.extend(read?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// Ids of a kind that begin so, at most so many.
+    pub(crate) async fn ids(
+        &self,
+        tenant: &str,
+        kind: &str,
+        prefix: &str,
+        at_most: usize,
+    ) -> Answered<Vec<Box<str>>> {
+        let mut ids: Vec<Box<str>> = Vec::new();
+        let mut after: Box<str> = prefix.into();
+        loop {
+            let filter =
+                DocumentFilter { tenant: tenant.into(), kind: kind.into(), after, limit: PAGE };
+            let page = self.gateway.documents(filter).await?;
+            let Some((last, _)) = page.documents.last() else { return Ok(ids) };
+            after = last.clone();
+            let is_last = !page.more || !last.starts_with(prefix);
+            let matching = page.documents.into_iter().map(|(id, _)| id);
+            ids.extend(matching.filter(|id| id.starts_with(prefix)));
+            if is_last || ids.len() >= at_most {
+                ids.truncate(at_most);
+                return Ok(ids);
+            }
+        }
+    }
+
+    /// Writes a document that must not exist.
+    pub(crate) async fn make<T: Kept>(&self, tenant: &str, document: &T) -> Answered<()> {
+        let written = self.put(tenant, document, 0).await;
+        written.map_err(|error| match error {
+            Missed::Changed => Failure::conflict(format!("The {} exists already.", T::WHAT)),
+            Missed::Failed(failure) => failure,
+        })
+    }
+
+    /// Changes a document, again if somebody else changed it meanwhile. The document as it is then.
+    pub(crate) async fn change<T: Kept>(
+        &self,
+        tenant: &str,
+        id: &str,
+        mut change: impl FnMut(&mut T) -> Answered<()>,
+    ) -> Answered<T> {
+        for _ in 0..CHANGES_MAX {
+            let Found { version, mut is } = self.find::<T>(tenant, id).await?;
+            change(&mut is)?;
+            is.touch(self.now_ms().await?);
+            match self.put(tenant, &is, version).await {
+                Ok(()) => return Ok(is),
+                Err(Missed::Changed) => {}
+                Err(Missed::Failed(failure)) => return Err(failure),
+            }
+        }
+        Err(Failure::try_again_later(format!("The {} is being changed by others.", T::WHAT)))
+    }
+
+    async fn put<T: Kept>(&self, tenant: &str, document: &T, expected: u64) -> Result<(), Missed> {
+        let bytes = serde_json::to_vec(document)
+            .map_err(|error| Missed::Failed(Failure::internal(error.to_string())))?;
+        let write = DocumentWrite {
+            tenant: tenant.into(),
+            kind: T::KIND.into(),
+            id: document.id().into(),
+            expected_version: Some(expected),
+            bytes: Some(bytes.into()),
+        };
+        let command = Command::PutDocuments(PutDocuments { documents: vec![write] });
+        match self.gateway.command(command).await {
+            Ok(_) => Ok(()),
+            Err(GatewayError::Rejected(Rejection::DocumentVersion { .. })) => Err(Missed::Changed),
+            Err(error) => Err(Missed::Failed(error.into())),
+        }
+    }
+
+    /// Deletes documents of a kind. What is not there is gone.
+    pub(crate) async fn delete(&self, tenant: &str, kind: &str, ids: &[Box<str>]) -> Answered<()> {
+        for ids in ids.chunks(DELETES_AT_ONCE) {
+            let write = |id: &str| DocumentWrite {
+                tenant: tenant.into(),
+                kind: kind.into(),
+                id: id.into(),
+                expected_version: None,
+                bytes: None,
+            };
+            let documents = ids.iter().map(|id| write(id)).collect();
+            self.gateway.command(Command::PutDocuments(PutDocuments { documents })).await?;
+        }
+        Ok(())
+    }
+
+    /// The time of the partition.
+    pub(crate) async fn now_ms(&self) -> Answered<u64> {
+        Ok(self.gateway.now_ms().await?)
+    }
+
+    /// A new id.
+    pub(crate) fn new_id(&self) -> Answered<String> {
+        Ok(self.settings.vault.new_id()?)
+    }
+
+    /// A job, live or remembered.
+    pub(crate) async fn job(&self, key: JobKey) -> Answered<Option<Box<JobView>>> {
+        Ok(self.gateway.job(key).await?)
+    }
+
+    /// A job once it has ended; `None` if it did not within this time, or is not known.
+    pub(crate) async fn job_ended(
+        &self,
+        key: JobKey,
+        at_most: Duration,
+    ) -> Answered<Option<Box<JobView>>> {
+        let until = Instant::now() + at_most;
+        let look = || async {
+            Ok(match self.job(key).await? {
+                Some(job) if job.outcome.is_none() => None,
+                ended => Some(ended),
+            })
+        };
+        Ok(repeated(until, look).await?.flatten())
+    }
+}
+
+/// Looks again and again until something is there, with growing pauses; `None` when the time is over.
+async fn repeated<T, F>(until: Instant, look: impl Fn() -> F) -> Answered<Option<T>>
+where
+    F: Future<Output = Answered<Option<T>>>,
+{
+    let mut pause = LOOK_PAUSE_MIN;
+    loop {
+        if let Some(found) = look().await? {
+            return Ok(Some(found));
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(None);
+        }
+        sleep(pause.min(left)).await;
+        pause = (pause * 2).min(LOOK_PAUSE_MAX);
+    }
+}
+
+/// Why a document was not written.
+pub(crate) enum Missed {
+    /// It does not have the expected version.
+    Changed,
+    Failed(Failure),
+}
+
+/// Reads the bytes of a document.
+pub(crate) fn parsed<T: DeserializeOwned>(
+    version: u64,
+    bytes: &[u8],
+    kind: &str,
+    id: &str,
+) -> Answered<Found<T>> {
+    let is = serde_json::from_slice(bytes).map_err(|error| {
+        Failure::internal(format!("failed to read the document {kind} {id}: {error}"))
+    })?;
+    Ok(Found { version, is })
+}

@@ -1,0 +1,219 @@
+//! When connections sync by themselves: a schedule of the engine each, that this face owns.
+
+use serde::{Deserialize, Serialize};
+use windlass_gateway::request::{Answer, Schedule, ScheduleFilter};
+use windlass_gateway::{GatewayError, request::JobView};
+use windlass_record::command::Command;
+use windlass_record::rejection::Rejection;
+use windlass_record::schedule::{
+    CatchUp, DeleteSchedule, Overlap, PutPause, PutSchedule, ScheduleAction, ScheduleCommand,
+    ScheduleName, ScheduleRejection, ScheduleSettings, ScheduleTime, ScheduleTimes,
+};
+
+use crate::answer::moment;
+use crate::document::{Connection, Status, TimeUnit, Timing};
+use crate::face::Face;
+use crate::failure::{Answered, Failure};
+use crate::{job, job_list, quartz};
+
+/// Whose schedules these are.
+pub(crate) const OWNER: &str = "airbyte";
+
+/// What their names begin with.
+const PREFIX: &str = "airbyte.";
+
+/// Schedules that are read at once.
+const PAGE: usize = 1_000;
+
+/// The longest interval: what a century has.
+const INTERVAL_MS_MAX: u64 = 36_500 * 86_400_000;
+
+/// What is kept with a schedule of an interval, to know whether it is the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Anchor {
+    interval_ms: u64,
+    /// When the run before was made.
+    anchor_ms: u64,
+}
+
+impl Timing {
+    /// The length of an interval.
+    pub(crate) fn interval_ms(units: u64, unit: TimeUnit) -> Option<u64> {
+        const MINUTE_MS: u64 = 60_000;
+        let unit_ms = match unit {
+            TimeUnit::Minutes => MINUTE_MS,
+            TimeUnit::Hours => 60 * MINUTE_MS,
+            TimeUnit::Days => 24 * 60 * MINUTE_MS,
+            TimeUnit::Weeks => 7 * 24 * 60 * MINUTE_MS,
+            TimeUnit::Months => 30 * 24 * 60 * MINUTE_MS,
+        };
+        let interval_ms = units.checked_mul(unit_ms)?;
+        (MINUTE_MS..=INTERVAL_MS_MAX).contains(&interval_ms).then_some(interval_ms)
+    }
+}
+
+fn named(tenant: &str, connection: &str) -> ScheduleName {
+    ScheduleName { tenant: tenant.into(), name: format!("{PREFIX}{connection}").into() }
+}
+
+/// Refuses times that the engine could not read, before anything is written.
+pub(crate) async fn check(face: &Face, timing: &Timing) -> Answered<()> {
+    match timing {
+        Timing::Manual => Ok(()),
+        Timing::Basic { units, time_unit } => match Timing::interval_ms(*units, *time_unit) {
+            Some(_) => Ok(()),
+            None => Err(Failure::invalid("The schedule's interval must be a minute at least.")),
+        },
+        Timing::Cron { cron_expression } => {
+            let times = quartz::times(cron_expression).map_err(Failure::invalid)?;
+            let next = face.gateway.next_times(&times, None, 1).await?;
+            if next.is_empty() {
+                let detail = format!("'{cron_expression}' never comes.");
+                return Err(Failure::invalid(detail));
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Makes the schedule of a connection what the connection says. Whether a run is due at once: the first
+/// of an interval, or one whose interval is over.
+pub(crate) async fn put(face: &Face, tenant: &str, connection: &Connection) -> Answered<()> {
+    let name = named(tenant, &connection.connection_id);
+    let old = face.gateway.schedule(name.clone()).await?;
+    let is_active = connection.status == Status::Active;
+    let (times, anchor, due_now) = match &connection.schedule {
+        Timing::Manual => return delete(face, tenant, &connection.connection_id).await,
+        Timing::Cron { cron_expression } => {
+            let times = quartz::times(cron_expression).map_err(Failure::invalid)?;
+            (times, Anchor::default(), false)
+        }
+        Timing::Basic { units, time_unit } => {
+            let interval_ms = Timing::interval_ms(*units, *time_unit)
+                .ok_or_else(|| Failure::invalid("The schedule's interval is out of range."))?;
+            let (anchor, due_now) =
+                anchored(face, tenant, connection, interval_ms, old.as_deref()).await?;
+            (every(anchor), anchor, due_now)
+        }
+    };
+    let settings = settings(face, connection, times, anchor);
+    let pause = if is_active {
+        PutPause::Running
+    } else {
+        PutPause::Paused("the connection is not active".into())
+    };
+    let is_same = old
+        .as_deref()
+        .is_some_and(|old| old.settings == settings && old.paused.is_some() != is_active);
+    if !is_same {
+        let put = PutSchedule { name: name.clone(), expected_version: None, settings, pause };
+        ask(face, ScheduleCommand::Put(Box::new(put))).await?;
+    }
+    if due_now && is_active {
+        ask(face, ScheduleCommand::RunNow(name)).await?;
+    }
+    Ok(())
+}
+
+fn settings(
+    face: &Face,
+    connection: &Connection,
+    times: ScheduleTimes,
+    anchor: Anchor,
+) -> ScheduleSettings {
+    let spec = serde_json::to_string(&anchor).unwrap_or_default();
+    ScheduleSettings {
+        owner: OWNER.into(),
+        spec: spec.into(),
+        times,
+        overlap: Overlap::Skip,
+        catch_up: CatchUp::One,
+        action: ScheduleAction::Job(Box::new(job::on_time(connection, face.settings.retry))),
+    }
+}
+
+/// Every so often, counted from the run before.
+fn every(anchor: Anchor) -> ScheduleTimes {
+    let start = moment(anchor.anchor_ms);
+    let expression = format!("R/{start}/PT{}S", anchor.interval_ms / 1_000);
+    let time = ScheduleTime { expression: expression.into(), zone: "UTC".into() };
+    ScheduleTimes { expressions: vec![time], ..ScheduleTimes::default() }
+}
+
+/// From when an interval counts, and whether it is over: the newest job of the connection, or now if
+/// there is none. What is under way with the same interval goes on as it is.
+async fn anchored(
+    face: &Face,
+    tenant: &str,
+    connection: &Connection,
+    interval_ms: u64,
+    old: Option<&Schedule>,
+) -> Answered<(Anchor, bool)> {
+    if let Some(old) = old.filter(|old| old.paused.is_none())
+        && let Ok(anchor) = serde_json::from_str::<Anchor>(&old.settings.spec)
+        && anchor.interval_ms == interval_ms
+    {
+        return Ok((anchor, false));
+    }
+    let now_ms = face.now_ms().await?;
+    let of_it = |job: &JobView| *job.unique_key == *connection.connection_id;
+    let workspace = Some(connection.workspace_id.as_str());
+    let jobs = job_list::jobs(face, tenant, workspace, of_it).await?;
+    let newest = jobs.iter().map(|job| job.created_ms).max();
+    Ok(match newest.filter(|made_ms| made_ms.saturating_add(interval_ms) > now_ms) {
+        Some(anchor_ms) => (Anchor { interval_ms, anchor_ms }, false),
+        None => (Anchor { interval_ms, anchor_ms: now_ms }, true),
+    })
+}
+
+/// A job of a connection was made beside its times: an interval counts from it.
+pub(crate) async fn ran(face: &Face, tenant: &str, connection: &Connection) -> Answered<()> {
+    let Timing::Basic { units, time_unit } = connection.schedule else { return Ok(()) };
+    let Some(interval_ms) = Timing::interval_ms(units, time_unit) else { return Ok(()) };
+    let anchor = Anchor { interval_ms, anchor_ms: face.now_ms().await? };
+    let settings = settings(face, connection, every(anchor), anchor);
+    let name = named(tenant, &connection.connection_id);
+    let pause = PutPause::AsItIs;
+    let put = PutSchedule { name, expected_version: None, settings, pause };
+    ask(face, ScheduleCommand::Put(Box::new(put))).await.map(|_| ())
+}
+
+/// Forgets the schedule of a connection, if there is one.
+pub(crate) async fn delete(face: &Face, tenant: &str, connection: &str) -> Answered<()> {
+    let name = named(tenant, connection);
+    let command = DeleteSchedule { name, expected_version: None };
+    let command = Command::Schedule(ScheduleCommand::Delete(command));
+    match face.gateway.command(command).await {
+        Err(GatewayError::Rejected(Rejection::Schedule(rejection)))
+            if matches!(*rejection, ScheduleRejection::NotFound { .. }) =>
+        {
+            Ok(())
+        }
+        other => other.map(|_| ()).map_err(Failure::from),
+    }
+}
+
+async fn ask(face: &Face, command: ScheduleCommand) -> Answered<Answer> {
+    Ok(face.gateway.command(Command::Schedule(command)).await?)
+}
+
+/// Connections that have schedules of ours.
+pub(crate) async fn scheduled(face: &Face, tenant: &str) -> Answered<Vec<String>> {
+    let mut found = Vec::new();
+    let mut after = Some(Box::default());
+    while let Some(from) = after {
+        let filter = ScheduleFilter {
+            tenant: tenant.into(),
+            prefix: PREFIX.into(),
+            after: from,
+            owner: Some(OWNER.into()),
+            limit: PAGE,
+        };
+        let page = face.gateway.schedules(filter).await?;
+        let names = page.schedules.iter().filter_map(|it| it.name.name.strip_prefix(PREFIX));
+        found.extend(names.map(str::to_owned));
+        after = page.next;
+    }
+    Ok(found)
+}

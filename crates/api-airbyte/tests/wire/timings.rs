@@ -1,0 +1,121 @@
+//! When connections sync by themselves.
+
+use serde_json::{Value, json};
+use windlass_gateway::request::Schedule;
+use windlass_record::schedule::ScheduleName;
+
+use crate::bench::{Bench, TENANT, payload, text, until};
+
+async fn schedule(bench: &Bench, connection: &str) -> Option<Box<Schedule>> {
+    let name = ScheduleName { tenant: TENANT.into(), name: format!("airbyte.{connection}").into() };
+    bench.gateway().schedule(name).await.unwrap()
+}
+
+/// From when its interval counts.
+fn anchor_ms(schedule: &Schedule) -> u64 {
+    let spec: Value = serde_json::from_str(&schedule.settings.spec).unwrap();
+    spec["anchorMs"].as_u64().unwrap()
+}
+
+fn cron(expression: &str) -> Value {
+    json!({ "schedule": { "scheduleType": "cron", "cronExpression": expression } })
+}
+
+fn every(units: u64, unit: &str) -> Value {
+    json!({ "schedule": { "scheduleType": "basic", "units": units, "timeUnit": unit } })
+}
+
+#[tokio::test]
+async fn cron_is_a_schedule_of_the_engine() {
+    let bench = Bench::start().await;
+    let id = text(&bench.connect(cron("0 30 6 ? * 2-6 Europe/Berlin")).await["connectionId"]);
+    let kept = schedule(&bench, &id).await.unwrap();
+    assert_eq!(&*kept.settings.owner, "airbyte");
+    let time = &kept.settings.times.expressions[0];
+    assert_eq!((&*time.expression, &*time.zone), ("0 30 6 * * 1,2,3,4,5", "Europe/Berlin"));
+    assert!(kept.next_due_ms.is_some() && kept.paused.is_none());
+
+    let path = format!("/connections/{id}");
+    bench.patch(&path, json!({ "status": "inactive" })).await.shown();
+    assert!(schedule(&bench, &id).await.unwrap().paused.is_some());
+    bench.patch(&path, json!({ "status": "active" })).await.shown();
+    assert!(schedule(&bench, &id).await.unwrap().paused.is_none());
+    bench.patch(&path, json!({ "schedule": { "scheduleType": "manual" } })).await.shown();
+    assert!(schedule(&bench, &id).await.is_none());
+    bench.patch(&path, cron("0 0 0 * * ?")).await.shown();
+    assert!(schedule(&bench, &id).await.is_some());
+    bench.delete(&path).await.gone();
+    assert!(schedule(&bench, &id).await.is_none());
+}
+
+#[tokio::test]
+async fn cron_makes_jobs_when_its_time_comes() {
+    let bench = Bench::start().await;
+    let id = text(&bench.connect(cron("0 0 0 1 1 ?")).await["connectionId"]);
+    let name = ScheduleName { tenant: TENANT.into(), name: format!("airbyte.{id}").into() };
+    let run = windlass_record::schedule::ScheduleCommand::RunNow(name);
+    bench.gateway().command(windlass_record::command::Command::Schedule(run)).await.unwrap();
+    let job = bench.take("airbyte.sync").await;
+    let payload = payload(&job);
+    assert_eq!((&payload["connectionId"], &payload["scheduled"]), (&json!(id), &json!(true)));
+    assert_eq!(job.priority, 0);
+    let listed = bench.get(&format!("/jobs?connectionId={id}")).await.shown();
+    assert_eq!(listed["data"][0]["status"], "running");
+    let body = json!({ "connectionId": id, "jobType": "sync" });
+    bench.post("/jobs", body).await.fails(409, "try-again-later");
+}
+
+#[tokio::test]
+async fn an_interval_begins_at_once_and_counts_from_the_run_before() {
+    let mut bench = Bench::start().await;
+    let made = bench.connect(every(2, "hours")).await;
+    assert_eq!(
+        made["schedule"],
+        json!({ "scheduleType": "basic", "basicTiming": "Every 2 HOURS" })
+    );
+    let id = text(&made["connectionId"]);
+    let job = bench.take("airbyte.sync").await;
+    assert_eq!(payload(&job)["scheduled"], true);
+    bench.complete(&job, json!({}), Vec::new()).await;
+    let first = schedule(&bench, &id).await.unwrap();
+    let between = first.next_due_ms.unwrap().abs_diff(job.created_ms + 7_200_000);
+    assert!(between < 2_000, "{between}");
+
+    // What changes nothing about the times leaves them alone, a restart too.
+    let path = format!("/connections/{id}");
+    bench.patch(&path, json!({ "name": "other" })).await.shown();
+    bench.again().await;
+    let same = schedule(&bench, &id).await.unwrap();
+    assert_eq!((same.next_due_ms, same.version), (first.next_due_ms, first.version));
+    let jobs = bench.get("/jobs").await.shown();
+    assert_eq!(jobs["data"].as_array().map(Vec::len), Some(1), "{jobs}");
+
+    // A job that is asked for begins the interval anew.
+    let asked = bench.sync(&id).await;
+    let moved = schedule(&bench, &id).await.unwrap();
+    assert!(anchor_ms(&moved) > anchor_ms(&first), "{moved:?}");
+
+    // A pause that is shorter than the interval starts nothing when it ends.
+    bench.delete(&format!("/jobs/{}", asked["jobId"])).await.shown();
+    bench.patch(&path, json!({ "status": "inactive" })).await.shown();
+    bench.patch(&path, json!({ "status": "active" })).await.shown();
+    let resumed = schedule(&bench, &id).await.unwrap();
+    assert!(resumed.next_due_ms.unwrap().abs_diff(moved.next_due_ms.unwrap()) < 2_000);
+    let jobs = bench.get("/jobs").await.shown();
+    assert_eq!(jobs["data"].as_array().map(Vec::len), Some(2), "{jobs}");
+}
+
+#[tokio::test]
+async fn a_schedule_that_a_crash_lost_is_made_again() {
+    let mut bench = Bench::start().await;
+    let id = text(&bench.connect(cron("0 0 0 * * ?")).await["connectionId"]);
+    let delete = |name: String| {
+        let name = ScheduleName { tenant: TENANT.into(), name: name.into() };
+        let command = windlass_record::schedule::DeleteSchedule { name, expected_version: None };
+        let command = windlass_record::schedule::ScheduleCommand::Delete(command);
+        windlass_record::command::Command::Schedule(command)
+    };
+    bench.gateway().command(delete(format!("airbyte.{id}"))).await.unwrap();
+    bench.again().await;
+    until(async || schedule(&bench, &id).await).await;
+}

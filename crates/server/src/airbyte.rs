@@ -1,0 +1,94 @@
+//! The Airbyte face, as a part of the server: its key, its clients, its routes.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::Router;
+use serde::Deserialize;
+use windlass_api_airbyte::vault::Vault;
+use windlass_api_airbyte::{Client, Settings, limit};
+use windlass_gateway::Gateway;
+
+use crate::data;
+use crate::error::{ConfigError, ServeError};
+use crate::settings::Config;
+
+/// Where the key may be instead of in its file.
+pub const KEY_VARIABLE: &str = "WINDLASS_AIRBYTE_KEY";
+
+/// What says that there is no file of clients.
+const OFF: &str = "off";
+
+/// The vault of a data directory: with the key of the environment, or else that of the directory, which is made
+/// if it is missing.
+///
+/// # Errors
+///
+/// When the key cannot be read or made, is none, or can be read by others.
+pub fn vault(data_dir: &Path) -> Result<Vault, ServeError> {
+    let opened = match std::env::var(KEY_VARIABLE) {
+        Ok(text) if !text.trim().is_empty() => Vault::of(&text),
+        Ok(_) | Err(_) => Vault::at(&data::airbyte_key_path(data_dir)),
+    };
+    opened.map_err(ServeError::Vault)
+}
+
+/// The routes.
+pub(crate) async fn router(gateway: &Gateway, config: &Config) -> Result<Router, ServeError> {
+    let vault = Arc::new(vault(&config.data_dir)?);
+    let settings = Settings { vault, clients: clients(config)?, retry: config.airbyte_retry() };
+    let (router, started) = windlass_api_airbyte::open(gateway, settings).await?;
+    if started.foreign_secrets > 0 {
+        tracing::warn!(
+            secrets = started.foreign_secrets,
+            "secrets of connectors were sealed with another key: bring back airbyte.key, or give them anew"
+        );
+    }
+    Ok(router)
+}
+
+/// The file of clients.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    client: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    id: String,
+    secret: String,
+    #[serde(default = "tenant")]
+    tenant: String,
+}
+
+fn tenant() -> String {
+    windlass_api_airbyte::TENANT_DEFAULT.to_owned()
+}
+
+/// Those who may ask; an empty file would let everybody in, and is refused.
+fn clients(config: &Config) -> Result<Vec<Client>, ConfigError> {
+    if config.airbyte_clients == OFF {
+        return Ok(Vec::new());
+    }
+    let path = Path::new(&config.airbyte_clients);
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| ConfigError::Read { path: path.to_owned(), source })?;
+    let file: File = toml::from_str(&text)
+        .map_err(|source| ConfigError::Parse { path: path.to_owned(), source: Box::new(source) })?;
+    let is_whole = |entry: &Entry| {
+        !entry.id.is_empty() && !entry.secret.is_empty() && !entry.tenant.is_empty()
+    };
+    let count = file.client.len();
+    if count == 0 || count > limit::CLIENTS_MAX || !file.client.iter().all(is_whole) {
+        let (setting, must) = (
+            "airbyte_clients",
+            "a file of 1 to 10000 clients with an id, a secret and a tenant each",
+        );
+        return Err(ConfigError::Value { setting, must });
+    }
+    let client = |entry: Entry| Client { id: entry.id, secret: entry.secret, tenant: entry.tenant };
+    Ok(file.client.into_iter().map(client).collect())
+}
