@@ -12,7 +12,7 @@ Exit codes:
   1  refused, or failed
   2  the command line is wrong
   3  the server cannot be reached
-  4  no such job, instance, incident, schedule or document
+  4  no such job, instance, incident, schedule, document or connector
   5  damaged data was found
   6  the server stopped by itself: a write or sync failed, or a defect; start it again";
 
@@ -91,6 +91,19 @@ pub(crate) enum Command {
     Top(crate::top::TopArgs),
     /// Load a running server, and measure
     Bench(crate::bench::BenchArgs),
+    /// Install Airbyte connectors, and ask them
+    #[command(subcommand)]
+    Connector(crate::connector::ConnectorCommand),
+    /// Sync a source into a destination, without a server
+    #[command(subcommand)]
+    Sync(crate::sync::SyncCommand),
+    /// Stand between a runner and its connectors; runners start it
+    #[command(hide = true)]
+    ConnectorHelper {
+        /// See `windlass_connector::process::helper`
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        words: Vec<std::ffi::OsString>,
+    },
     /// Evaluate scripts from standard input; the server starts it when it needs it
     #[command(hide = true)]
     Sandbox,

@@ -8,6 +8,7 @@
 mod args;
 mod backup;
 mod bench;
+mod connector;
 mod deploy;
 mod document;
 mod failure;
@@ -27,6 +28,7 @@ mod schedule;
 mod serve;
 mod show;
 mod status;
+mod sync;
 mod top;
 mod units;
 mod worker;
@@ -48,6 +50,11 @@ fn main() -> ExitCode {
     let result = match line.command {
         Command::Serve(args) => serve::run(*args),
         Command::Sandbox => return windlass_server::sandbox(),
+        Command::ConnectorHelper { words } => {
+            return windlass_connector::process::helper(words);
+        }
+        Command::Connector(command) => connector::run(command, json),
+        Command::Sync(command) => sync::run(command, json),
         Command::Log(command) => log::run(command, json),
         Command::Backup(args) if args.online() => {
             on_runtime(globals, async |online| backup::run_online(online, &args).await)

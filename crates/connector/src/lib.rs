@@ -8,7 +8,8 @@
 //! * [`pipe`] carries records and states from the one to the other, counts them, and knows which
 //!   states the destination has acknowledged;
 //! * [`attempt`] puts it together: check, discover, replicate, one [`Summary`];
-//! * [`journal`] is where acknowledged states go, [`observer`] where everything goes that people see.
+//! * [`journal`] is where acknowledged states go ([`file_journal`] is one in a folder), [`observer`] where
+//!   everything goes that people see.
 //!
 //! The contract: the bytes of a record reach the destination as the source wrote them, unless the
 //! connection renames or selects. A state is committed only after the destination gave it back, with
@@ -22,6 +23,7 @@
 
 pub mod attempt;
 pub mod failure;
+pub mod file_journal;
 pub mod journal;
 pub mod limits;
 pub mod observer;

@@ -189,6 +189,16 @@ fn what_forks_and_leaves_is_found_and_ended() {
     assert!(began.elapsed() < Duration::from_secs(10));
 }
 
+/// The source has long ended while a slow destination still takes what stands in the pipe.
+#[test]
+fn a_slow_destination_is_given_everything() {
+    let config = json!({"delay_s": 0.01});
+    let case = Case::new(json!({"count": 220, "state_every": 1, "pad": 10_000}), config);
+    let summary = case.run();
+    assert_eq!(summary.status, Status::Completed, "{:?}", summary.failures);
+    assert_eq!((summary.records_committed, case.rows()), (220, 220));
+}
+
 /// It threw its environment away, too: it cannot be found, but nobody waits for it.
 #[test]
 fn who_cannot_be_found_holds_nothing_up() {

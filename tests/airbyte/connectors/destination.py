@@ -26,7 +26,7 @@ class Store:
         self.database.execute("PRAGMA synchronous = FULL")
         self.database.execute("CREATE TABLE IF NOT EXISTS rows (stream TEXT, id, data TEXT, generation INTEGER)")
         self.database.execute("CREATE TABLE IF NOT EXISTS lines (line TEXT)")
-        self.database.execute("CREATE TABLE IF NOT EXISTS keys (stream TEXT, id, PRIMARY KEY (stream, id))")
+        self.database.execute("CREATE INDEX IF NOT EXISTS by_id ON rows (stream, id)")
         self.database.commit()
         self.keep_lines = config.get("keep_lines", False)
         self.streams = {}
@@ -38,7 +38,6 @@ class Store:
         stream, key = record["stream"], record["data"].get("id")
         if entry["destination_sync_mode"] == "append_dedup":
             self.database.execute("DELETE FROM rows WHERE stream = ? AND id = ?", (stream, key))
-            self.database.execute("INSERT OR IGNORE INTO keys VALUES (?, ?)", (stream, key))
         self.database.execute(
             "INSERT INTO rows VALUES (?, ?, ?, ?)",
             (stream, key, json.dumps(record["data"]), entry.get("generation_id")),

@@ -47,7 +47,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "console",
         ],
     ),
-    ("cli", &["server", "worker", "log", "checkpoint", "record", "flow"]),
+    ("cli", &["server", "worker", "connector", "log", "checkpoint", "record", "flow"]),
     (
         "sim",
         &[

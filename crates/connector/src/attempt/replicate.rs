@@ -301,8 +301,9 @@ impl Life {
         }
     }
 
-    /// Sees to it that what is to end ends. True at the moment when it is over.
-    fn tick(&mut self, limits: &Limits, guard: &Guard) -> bool {
+    /// Sees to it that what is to end ends. `is_held`: its output is open, and nothing comes any more. True at
+    /// the moment when it is over.
+    fn tick(&mut self, limits: &Limits, guard: &Guard, is_held: bool) -> bool {
         if self.over.is_some() {
             return false;
         }
@@ -310,10 +311,8 @@ impl Life {
             |since: Option<Instant>, than| since.is_some_and(|since| since.elapsed() > than);
         if self.ended.is_some() {
             // What it left behind may still write; not for long.
-            if self.silent.is_some()
-                || self.asked.is_some()
-                || longer(self.ended, limits.leftover_grace)
-            {
+            let is_left = is_held && longer(self.ended, limits.leftover_grace);
+            if self.silent.is_some() || self.asked.is_some() || is_left {
                 self.over = Some(self.process.finish(Some(guard)));
                 return true;
             }
@@ -467,13 +466,14 @@ impl<'a> Monitor<'a> {
     }
 
     fn tick_processes(&mut self) {
+        let is_held = self.source_is_held();
         if let Some(source) = &mut self.source
-            && source.tick(self.limits, self.guard)
+            && source.tick(self.limits, self.guard, is_held)
         {
             let well = source.over.is_some_and(Exit::is_success) && source.asked.is_none();
             self.source_is_over(well);
         }
-        let _ = self.destination.tick(self.limits, self.guard);
+        let _ = self.destination.tick(self.limits, self.guard, true);
         let source_over = self.source.as_ref().is_none_or(|source| source.over.is_some());
         if source_over && self.destination.over.is_some() && self.all_over.is_none() {
             self.all_over = Some(Instant::now());
@@ -547,18 +547,23 @@ impl<'a> Monitor<'a> {
             life.ask();
         }
         let held = self.all_over.is_some_and(|since| since.elapsed() > self.limits.leftover_grace);
-        let source_held = self.source.as_ref().is_some_and(|source| {
-            source.silent.is_none() && source.over.is_some() && self.pump.is_none()
-        }) && self.source_over_for(self.limits.leftover_grace);
+        // Its leftovers had one grace to end, and one more since they were killed.
+        let source_held = self.source_is_held()
+            && self.source.as_ref().is_some_and(|source| {
+                let grace = self.limits.leftover_grace * 2;
+                source.over.is_some() && source.ended.is_some_and(|since| since.elapsed() > grace)
+            });
         if held || source_held {
             self.stop.stop();
         }
     }
 
-    fn source_over_for(&self, grace: Duration) -> bool {
-        let ended = self.source.as_ref().and_then(|source| source.ended);
-        // Its leftovers had one grace to end, and one more since they were killed.
-        ended.is_some_and(|since| since.elapsed() > grace * 2)
+    /// Everything that came was taken, and its output is still open. As long as a slow destination has not taken
+    /// all of what stands in the pipe, a source that has ended is not to blame.
+    fn source_is_held(&self) -> bool {
+        let is_open = self.source.as_ref().is_some_and(|source| source.silent.is_none());
+        let waits_ms = self.shared.reading.age_ms().unwrap_or(0);
+        is_open && u128::from(waits_ms) > self.limits.leftover_grace.as_millis()
     }
 
     fn source_is_over(&mut self, well: bool) {

@@ -61,7 +61,10 @@ pub fn run(shared: &Shared<'_>, ends: Ends, at_end: impl FnOnce()) -> PumpEnd {
     let mut lines = Lines::new(line_bytes_max);
     let mut pump = Pump::new(shared, destination, sampler);
     loop {
-        let (range, is_end) = match lines.fill(&source) {
+        shared.reading.now();
+        let filled = lines.fill(&source);
+        shared.reading.clear();
+        let (range, is_end) = match filled {
             Ok(Filled::Lines(range)) => (range, false),
             Ok(Filled::End(range)) => (range, true),
             Ok(Filled::Stopped) => return PumpEnd::Stopped,

@@ -26,6 +26,8 @@ pub struct Shared<'a> {
     pub journal: &'a dyn Journal,
     /// The last record or state of the source.
     pub source: Beat,
+    /// Since when a read from the source waits.
+    pub reading: Beat,
     /// Since when a write to the destination waits.
     pub writing: Beat,
     /// The last message of the destination.
@@ -54,6 +56,7 @@ impl<'a> Shared<'a> {
             observer,
             journal,
             source: Beat::default(),
+            reading: Beat::default(),
             writing: Beat::default(),
             destination: Beat::default(),
         }

@@ -50,6 +50,11 @@ pub fn of(attempt: &str, side: Side, extra: &[(String, String)]) -> Vec<(OsStrin
     let pair = |name: &str, value: &str| (OsString::from(name), OsString::from(value));
     let mut all: Vec<(OsString, OsString)> = ours.collect();
     all.extend(FIXED.iter().map(|(name, value)| pair(name, value)));
+    if side == Side::Destination {
+        // What it says is little, and mostly states: they are to be heard at once. A source is left to
+        // gather its records.
+        all.push(pair("PYTHONUNBUFFERED", "1"));
+    }
     all.extend(extra.iter().map(|(name, value)| pair(name, value)));
     all.push(pair(ATTEMPT, attempt));
     all.push(pair(SIDE, side.name()));

@@ -1,0 +1,320 @@
+//! Installs connectors: a package of Python in an environment of its own, or any command.
+//!
+//! `<data>/connectors/<name>/manifest.json` is written last: a folder without one is an installation that
+//! was broken off, and is made anew.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+
+use crate::failure::Failure;
+use crate::output::{Output, table};
+use crate::units::now_ms;
+
+/// Characters of a name.
+const NAME_CHARS_MAX: usize = 64;
+/// Versions of Python that current connectors run with, the best one first.
+const PYTHONS: &[&str] = &["3.11", "3.10"];
+/// Lines of the installer that are shown when it fails.
+const SAID_LINES_MAX: usize = 15;
+
+#[derive(Debug, Args)]
+pub(crate) struct DataDir {
+    /// Where connectors and syncs are kept
+    #[arg(long, env = "WINDLASS_DATA_DIR", default_value = "windlass-data", value_name = "DIR")]
+    pub(crate) data_dir: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AddArgs {
+    /// What it is called: source-… or destination-…
+    name: String,
+    /// The package, if it is not airbyte-NAME; also with a version, or a path
+    #[arg(long, value_name = "PACKAGE", conflicts_with = "command")]
+    package: Option<String>,
+    /// The Python to install it with; without it, 3.11 or 3.10 is looked for
+    #[arg(long, value_name = "PROGRAM", conflicts_with = "command")]
+    python: Option<PathBuf>,
+    /// Any command instead of a package, with its arguments
+    #[arg(long, value_name = "COMMAND")]
+    command: Option<String>,
+    /// Install it again
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    data: DataDir,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    #[command(flatten)]
+    data: DataDir,
+}
+
+pub(crate) fn add(args: &AddArgs, json: bool) -> Result<(), Failure> {
+    check_name(&args.name)?;
+    let folder = folder(&args.data.data_dir, &args.name);
+    let manifest = folder.join("manifest.json");
+    let package = args.package.clone().unwrap_or_else(|| format!("airbyte-{}", args.name));
+    let wanted = match &args.command {
+        Some(command) => json!({ "command": words(command)? }),
+        None => json!({ "package": package }),
+    };
+    if let Some(known) = read_manifest(&manifest)
+        && !args.force
+        && wanted
+            .as_object()
+            .is_some_and(|wanted| wanted.iter().all(|(name, value)| known.get(name) == Some(value)))
+    {
+        return show(json, &known, "is there already; --force installs it again");
+    }
+    let mut new = match &args.command {
+        Some(_) => wanted,
+        None => install(&folder, &args.name, &package, args.python.as_deref())?,
+    };
+    if let Some(new) = new.as_object_mut() {
+        new.insert("name".to_owned(), json!(args.name));
+        new.insert("addedAt".to_owned(), json!(now_ms()));
+    }
+    make(&folder)?;
+    let written = fs::write(&manifest, format!("{new:#}\n"));
+    written.map_err(|error| Failure::io(format!("write {}", manifest.display()), error))?;
+    show(json, &new, "is ready")
+}
+
+fn show(json: bool, manifest: &Value, what: &str) -> Result<(), Failure> {
+    Output { json }.show(manifest, || {
+        let text = |field: &str| manifest.get(field).and_then(Value::as_str).unwrap_or_default();
+        format!("{} {} {what}", text("name"), text("version"))
+    })
+}
+
+pub(crate) fn list(args: &ListArgs, json: bool) -> Result<(), Failure> {
+    let folder = args.data.data_dir.join("connectors");
+    let mut found: Vec<Value> = fs::read_dir(&folder)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| read_manifest(&entry.ok()?.path().join("manifest.json")))
+        .collect();
+    found.sort_by_key(|manifest| manifest.get("name").map(ToString::to_string));
+    let value = json!({ "connectors": found });
+    Output { json }.show(&value, || {
+        let rows: Vec<Vec<String>> = found.iter().map(row).collect();
+        if rows.is_empty() {
+            return format!("no connectors in {}", folder.display());
+        }
+        table(&["name", "version", "command"], &rows)
+    })
+}
+
+fn row(manifest: &Value) -> Vec<String> {
+    let text = |field: &str| manifest.get(field).and_then(Value::as_str).unwrap_or_default();
+    let command = manifest.get("command").and_then(Value::as_array).into_iter().flatten();
+    let command: Vec<&str> = command.filter_map(Value::as_str).collect();
+    vec![text("name").to_owned(), text("version").to_owned(), command.join(" ")]
+}
+
+/// The command of an installed connector.
+pub(crate) fn command_of(data: &Path, name: &str) -> Result<Vec<String>, Failure> {
+    check_name(name)?;
+    let manifest = folder(data, name).join("manifest.json");
+    let known = read_manifest(&manifest).ok_or_else(|| {
+        Failure::not_found(format!("there is no connector {name} in {}", data.display()))
+            .hint(format!("`windlass connector add {name}` installs it"))
+    })?;
+    let command =
+        known.get("command").and_then(|command| serde_json::from_value(command.clone()).ok());
+    command.ok_or_else(|| {
+        Failure::damaged(format!("{} has no command", manifest.display()))
+            .hint(format!("`windlass connector add {name} --force` installs it again"))
+    })
+}
+
+/// Splits a command at its spaces; quotes hold words together.
+pub(crate) fn words(command: &str) -> Result<Vec<String>, Failure> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for letter in command.chars() {
+        match (letter, quote) {
+            (letter, Some(open)) if letter == open => quote = None,
+            ('"' | '\'', None) => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (letter, None) if letter.is_whitespace() => words.extend(word.take()),
+            (letter, _) => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.extend(word);
+    if quote.is_some() || words.is_empty() {
+        return Err(Failure::new(format!("{command:?} is no command with its arguments")));
+    }
+    Ok(words)
+}
+
+fn folder(data: &Path, name: &str) -> PathBuf {
+    data.join("connectors").join(name)
+}
+
+fn read_manifest(path: &Path) -> Option<Value> {
+    serde_json::from_slice(&fs::read(path).ok()?).ok()
+}
+
+fn make(folder: &Path) -> Result<(), Failure> {
+    let made = fs::create_dir_all(folder);
+    made.map_err(|error| Failure::io(format!("make {}", folder.display()), error))
+}
+
+fn check_name(name: &str) -> Result<(), Failure> {
+    let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+    if name.is_empty() || name.len() > NAME_CHARS_MAX || !name.chars().all(good) {
+        return Err(Failure::new(format!("{name:?} is no name of a connector"))
+            .hint("names are like source-faker: small letters, digits, - and _"));
+    }
+    Ok(())
+}
+
+fn install(
+    folder: &Path,
+    name: &str,
+    package: &str,
+    python: Option<&Path>,
+) -> Result<Value, Failure> {
+    let python = match python {
+        Some(python) => python.to_owned(),
+        None => find_python()?,
+    };
+    let _ = fs::remove_file(folder.join("manifest.json"));
+    make(folder)?;
+    let folder = std::path::absolute(folder)
+        .map_err(|error| Failure::io(format!("find {}", folder.display()), error))?;
+    let environment = folder.join("venv");
+    let bar = ProgressBar::no_length();
+    let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
+    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    bar.enable_steady_tick(Duration::from_millis(100));
+    let mut make = Command::new(&python);
+    make.args(["-m", "venv", "--clear"]).arg(&environment);
+    follow(&bar, &mut make, "making an environment")?;
+    let mut pip = Command::new(environment.join("bin/python"));
+    pip.args(["-m", "pip", "install", "--disable-pip-version-check", "--no-input", package]);
+    follow(&bar, &mut pip, "installing")?;
+    bar.finish_and_clear();
+    let program = environment.join("bin").join(name);
+    if !program.exists() {
+        return Err(Failure::new(format!("the package {package} has no program {name}"))
+            .hint("give the connector the name of its program"));
+    }
+    let version = version_of(&environment, package);
+    Ok(json!({"package": package, "version": version, "command": [program], "python": python}))
+}
+
+/// Runs a program, and shows its last line while it runs.
+fn follow(bar: &ProgressBar, command: &mut Command, what: &str) -> Result<(), Failure> {
+    bar.set_message(what.to_owned());
+    let failed = |error| Failure::io(what, error);
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(failed)?;
+    let errors = child.stderr.take();
+    let errors = std::thread::spawn(move || {
+        let lines = errors.map(|errors| BufReader::new(errors).lines());
+        let mut last: Vec<String> = Vec::new();
+        for line in lines.into_iter().flatten().map_while(Result::ok) {
+            if last.len() == SAID_LINES_MAX {
+                last.remove(0);
+            }
+            last.push(line);
+        }
+        last
+    });
+    let lines = child.stdout.take().map(|out| BufReader::new(out).lines());
+    for line in lines.into_iter().flatten().map_while(Result::ok) {
+        bar.set_message(format!("{what}: {}", line.trim()));
+    }
+    let status = child.wait().map_err(failed)?;
+    if status.success() {
+        return Ok(());
+    }
+    bar.finish_and_clear();
+    let said = errors.join().unwrap_or_default().join("\n");
+    Err(Failure::new(format!("{what} failed ({status}):\n{said}"))
+        .hint("--python names another Python, --package another package or version"))
+}
+
+fn version_of(environment: &Path, package: &str) -> String {
+    const SCRIPT: &str = "import sys, importlib.metadata as m; print(m.version(sys.argv[1]))";
+    let name: String = package.chars().take_while(|c| !"=<>!~ [;@".contains(*c)).collect();
+    let python = environment.join("bin/python");
+    let output = Command::new(python).args(["-c", SCRIPT]).arg(name).output();
+    let output = output.ok().filter(|output| output.status.success());
+    output.map(|out| String::from_utf8_lossy(&out.stdout).trim().to_owned()).unwrap_or_default()
+}
+
+/// A Python that connectors run with: of the path, or of a pyenv.
+fn find_python() -> Result<PathBuf, Failure> {
+    let mut places = Vec::new();
+    for version in PYTHONS {
+        places.extend(of_pyenv(version));
+        places.push(PathBuf::from(format!("python{version}")));
+    }
+    places.push(PathBuf::from("python3"));
+    places.into_iter().find(|place| is_good(place)).ok_or_else(|| {
+        Failure::new("no Python 3.10 or 3.11 was found, which connectors need")
+            .hint("--python names one")
+    })
+}
+
+fn of_pyenv(version: &str) -> Option<PathBuf> {
+    let root = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
+    let root = root.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".pyenv")))?;
+    let mut found: Vec<PathBuf> = fs::read_dir(root.join("versions"))
+        .ok()?
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            name.strip_prefix(version).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+        })
+        .collect();
+    found.sort();
+    Some(found.pop()?.join("bin/python"))
+}
+
+fn is_good(python: &Path) -> bool {
+    const SCRIPT: &str = "import sys, venv; print('%d.%d' % sys.version_info[:2])";
+    let output = Command::new(python).args(["-c", SCRIPT]).stderr(Stdio::null()).output();
+    let Some(output) = output.ok().filter(|output| output.status.success()) else { return false };
+    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    PYTHONS.contains(&version.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_split_at_spaces() {
+        let split = |text: &str| words(text).unwrap();
+        assert_eq!(split("python3  main.py"), ["python3", "main.py"]);
+        assert_eq!(split("'a b' \"c'd\" ''"), ["a b", "c'd", ""]);
+        for wrong in ["", "  ", "'a"] {
+            assert!(words(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn names_stay_within_the_folder() {
+        assert!(check_name("source-faker").is_ok());
+        for wrong in ["", "../x", "A", "a/b", ".", &"a".repeat(65)] {
+            assert!(check_name(wrong).is_err(), "{wrong}");
+        }
+    }
+}
