@@ -126,6 +126,8 @@ fn router(face: Face) -> Router {
     Router::new()
         .nest(PREFIX, routes)
         .nest(PREFIX_INTERNAL, internal)
+        // Where the SDKs ask for a token unless they are told otherwise.
+        .merge(token::routes())
         // The paths that nesting leaves out.
         .route(&format!("{PREFIX}/"), any(no_such_path))
         .route(&format!("{PREFIX_INTERNAL}/"), any(no_such_path))
