@@ -71,6 +71,8 @@ pub(crate) enum Command {
     /// Run jobs again and again, by the clock
     #[command(subcommand)]
     Schedule(crate::schedule::ScheduleCommand),
+    /// Move data from sources to destinations with connectors of Airbyte
+    Connection(Box<crate::connection::ConnectionArgs>),
     /// Deploy processes, decisions and forms
     Deploy(crate::deploy::DeployArgs),
     /// Start, look at and steer process instances

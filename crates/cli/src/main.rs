@@ -8,6 +8,7 @@
 mod args;
 mod backup;
 mod bench;
+mod connection;
 mod deploy;
 mod document;
 mod failure;
@@ -75,6 +76,9 @@ fn main() -> ExitCode {
         }
         Command::Schedule(command) => {
             on_runtime(globals, async |online| schedule::run(online, command).await)
+        }
+        Command::Connection(args) => {
+            on_runtime(globals, async |online| connection::run(online, *args).await)
         }
         Command::Incident(command) => {
             on_runtime(globals, async |online| incident::run(online, command).await)

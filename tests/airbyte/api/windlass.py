@@ -60,11 +60,7 @@ def destination(at=WORKSPACE):
     request = models.DestinationCreateRequest(
         name=unique("destination"),
         workspace_id=at,
-        configuration=models.DestinationDevNull(
-            test_destination=models.Silent(test_destination_type=models.TestDestinationType.SILENT)
-            if hasattr(models, "Silent")
-            else None
-        ),
+        configuration=models.DestinationDevNull(test_destination=models.Silent()),
     )
     return client.destinations.create_destination(request).destination_response
 
