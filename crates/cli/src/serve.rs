@@ -57,7 +57,6 @@ fn failure_of(error: &ServeError) -> Failure {
         | ServeError::Signals(_)
         | ServeError::Seed { .. }
         | ServeError::Vault(_)
-        | ServeError::Airbyte(_)
         | ServeError::Traces { .. } => Failure::caused(error),
     }
 }
