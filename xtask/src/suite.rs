@@ -58,6 +58,7 @@ const STEPS: &[Step] = &[
         work: Command("tests/conductor/run", &[]),
         needs: &["node", "npm", "python3"],
     },
+    Step { name: "airbyte", work: Command("tests/airbyte/run", &[]), needs: &["python3"] },
 ];
 
 pub(crate) fn run(words: &[String]) -> Result<(), String> {

@@ -66,7 +66,7 @@ impl Face {
         Ok(self.gateway.document(name).await?)
     }
 
-    /// All documents of a kind, by id.
+    /// All documents of a kind, by id. One that cannot be read is passed over: it must not hide the others.
     pub(crate) async fn all<T: Kept>(&self, tenant: &str) -> Answered<Vec<Found<T>>> {
         let ids = self.ids(tenant, T::KIND, "", DOCUMENTS_MAX).await?;
         let mut found = Vec::with_capacity(ids.len());
@@ -74,13 +74,17 @@ impl Face {
             let mut reads = JoinSet::new();
             for (index, id) in ids.iter().cloned().enumerate() {
                 let (face, tenant) = (self.clone(), tenant.to_owned());
-                reads.spawn(async move { (index, face.read::<T>(&tenant, &id).await) });
+                reads.spawn(async move {
+                    let raw = face.raw(&tenant, T::KIND, &id).await;
+                    (index, raw.map(|raw| (id, raw)))
+                });
             }
             let mut chunk = reads.join_all().await;
             chunk.sort_by_key(|(index, _)| *index);
             for (_, read) in chunk {
                 // One that was deleted meanwhile is not there.
-                found.extend(read?);
+                let (id, Some((version, bytes))) = read? else { continue };
+                found.extend(parsed::<T>(version, &bytes, T::KIND, &id).ok());
             }
         }
         Ok(found)

@@ -57,7 +57,7 @@ use face::Face;
 use failure::Failure;
 use vault::Vault;
 
-pub use start::{StartError, Started};
+pub use start::Started;
 
 /// Where everything stands.
 pub const PREFIX: &str = "/api/public/v1";
@@ -94,15 +94,11 @@ pub struct Settings {
 
 /// Brings schedules in line with their connections, and makes the routes. What a tenant has from the
 /// start is written when it first asks for something: a server that nobody uses so is left alone.
-///
-/// # Errors
-///
-/// When the partition does not answer, or a document is damaged.
-pub async fn open(gateway: &Gateway, settings: Settings) -> Result<(Router, Started), StartError> {
+pub async fn open(gateway: &Gateway, settings: Settings) -> (Router, Started) {
     let settings = Arc::new(settings);
     let face = Face { gateway: gateway.clone(), settings, seeded: Arc::default() };
-    let started = start::start(&face).await?;
-    Ok((router(face), started))
+    let started = start::start(&face).await;
+    (router(face), started)
 }
 
 /// The scope in which the secrets of a document are sealed, for [`Vault::open`].
@@ -126,6 +122,8 @@ fn router(face: Face) -> Router {
     Router::new()
         .nest(PREFIX, routes)
         .nest(PREFIX_INTERNAL, internal)
+        // Where the SDKs ask for a token unless they are told otherwise.
+        .merge(token::routes())
         // The paths that nesting leaves out.
         .route(&format!("{PREFIX}/"), any(no_such_path))
         .route(&format!("{PREFIX_INTERNAL}/"), any(no_such_path))

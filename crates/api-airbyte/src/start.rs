@@ -1,43 +1,37 @@
 //! What happens at the start. When the server starts, schedules are brought in line with their connections,
-//! and what a connection that is gone left behind is swept away. When a tenant first asks for something,
+//! secrets that only a newer spec marks are sealed, and what a connection that is gone left behind is swept
+//! away. When a tenant first asks for something,
 //! what it has from the start is written.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
 use windlass_record::command::{Command, ConfigureQueue, QueueName};
 use windlass_record::policy::QueueSettings;
 
 use crate::definition::built_in;
-use crate::document::{ATTEMPT, Acting, Connection, Destination, Kept, STATE, Source};
+use crate::document::{ATTEMPT, Acting, Connection, Definition, Destination, Kept, STATE, Source};
 use crate::face::{Face, Found};
 use crate::failure::{Answered, Failure};
 use crate::job::{CHECK_QUEUE, DISCOVER_QUEUE, SPEC_QUEUE, SYNC_QUEUE};
 use crate::limit::{DOCUMENTS_MAX, FINISHED_MAX, FINISHED_MS};
 use crate::vault::sealed_text;
 use crate::workspace::default_workspace;
-use crate::{TENANT_DEFAULT, connection, job_list, timing};
+use crate::{TENANT_DEFAULT, connection, job_list, scope, timing};
 
 /// What a start found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Started {
     /// Connections, of all tenants.
     pub connections: usize,
     /// Secrets that were sealed with another key, and cannot be opened with this one.
     pub foreign_secrets: usize,
+    /// What could not be brought in order. It keeps nobody from working with the rest.
+    pub problems: Vec<String>,
 }
 
-/// It could not be started.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct StartError(String);
-
-impl From<Failure> for StartError {
-    fn from(failure: Failure) -> StartError {
-        StartError(failure.to_string())
-    }
-}
-
-pub(crate) async fn start(face: &Face) -> Result<Started, StartError> {
+/// Brings in order what a stop may have left.
+pub(crate) async fn start(face: &Face) -> Started {
     let mut tenants: BTreeSet<&str> =
         face.settings.clients.iter().map(|client| client.tenant.as_str()).collect();
     if tenants.is_empty() {
@@ -45,11 +39,18 @@ pub(crate) async fn start(face: &Face) -> Result<Started, StartError> {
     }
     let mut started = Started::default();
     for tenant in tenants {
-        started.connections += align(face, tenant).await?;
-        started.foreign_secrets += foreign::<Source>(face, tenant).await?;
-        started.foreign_secrets += foreign::<Destination>(face, tenant).await?;
+        if let Err(failure) = align(face, tenant, &mut started).await {
+            started.problems.push(failure.to_string());
+        }
+        for sealed in [seal::<Source>(face, tenant).await, seal::<Destination>(face, tenant).await]
+        {
+            match sealed {
+                Ok(foreign) => started.foreign_secrets += foreign,
+                Err(failure) => started.problems.push(failure.to_string()),
+            }
+        }
     }
-    Ok(started)
+    started
 }
 
 /// Makes sure that a tenant has what is there from the start.
@@ -90,17 +91,26 @@ async fn make_missing<T: Kept>(face: &Face, tenant: &str, document: &T) -> Answe
 }
 
 /// A crash may have come between a connection and its schedule, or between it and what it left.
-async fn align(face: &Face, tenant: &str) -> Answered<usize> {
-    let connections = face.all::<Connection>(tenant).await?;
-    for found in &connections {
-        timing::put(face, tenant, &found.is).await?;
+async fn align(face: &Face, tenant: &str, started: &mut Started) -> Answered<()> {
+    // By their ids: one that cannot be read is there all the same.
+    let known = face.ids(tenant, Connection::KIND, "", DOCUMENTS_MAX).await?;
+    let known: BTreeSet<&str> = known.iter().map(|id| &**id).collect();
+    started.connections += known.len();
+    for found in face.all::<Connection>(tenant).await? {
+        if let Err(failure) = timing::put(face, tenant, &found.is).await {
+            started.problems.push(format!("connection {}: {failure}", found.is.id()));
+        }
     }
-    let known: BTreeSet<&str> = connections.iter().map(|found| found.is.id()).collect();
     for connection in timing::scheduled(face, tenant).await? {
         if !known.contains(connection.as_str()) {
             timing::delete(face, tenant, &connection).await?;
         }
     }
+    sweep(face, tenant, &known).await
+}
+
+/// Removes what connections left behind that are gone.
+async fn sweep(face: &Face, tenant: &str, known: &BTreeSet<&str>) -> Answered<()> {
     let mut left: BTreeSet<String> = BTreeSet::new();
     for kind in [STATE, ATTEMPT] {
         for id in face.ids(tenant, kind, "", DOCUMENTS_MAX).await? {
@@ -111,7 +121,7 @@ async fn align(face: &Face, tenant: &str) -> Answered<usize> {
         }
     }
     if left.is_empty() {
-        return Ok(connections.len());
+        return Ok(());
     }
     let live = job_list::jobs(face, tenant, None, |job| job.outcome.is_none()).await?;
     for gone in left {
@@ -120,25 +130,64 @@ async fn align(face: &Face, tenant: &str) -> Answered<usize> {
             connection::forget(face, tenant, &gone).await?;
         }
     }
-    Ok(connections.len())
+    Ok(())
 }
 
-/// How many secrets of another key there are.
-async fn foreign<T: Acting>(face: &Face, tenant: &str) -> Answered<usize> {
+/// Seals what a spec that became known since marks, and counts the secrets of another key.
+async fn seal<T: Acting>(face: &Face, tenant: &str) -> Answered<usize> {
     let all: Vec<Found<T>> = face.all::<T>(tenant).await?;
-    let here = format!("1.{}.", face.settings.vault.key_name());
+    let specs: BTreeMap<String, Option<Value>> = match all.is_empty() {
+        true => BTreeMap::new(),
+        false => {
+            let known = face.all::<Definition>(tenant).await?;
+            known.into_iter().map(|found| (found.is.definition_id, found.is.spec)).collect()
+        }
+    };
     let mut count = 0;
     for found in &all {
-        let mut values = vec![&found.is.actor().configuration];
-        while let Some(value) = values.pop() {
-            match sealed_text(value) {
-                Some(text) => count += usize::from(!text.starts_with(&here)),
-                None => {
-                    values.extend(value.as_object().into_iter().flat_map(|fields| fields.values()));
-                    values.extend(value.as_array().into_iter().flatten());
-                }
-            }
+        let actor = found.is.actor();
+        count += foreign(face.settings.vault.key_name(), &actor.configuration);
+        let spec = specs.get(&actor.definition_id).and_then(Option::as_ref);
+        let scope = scope(tenant, T::KIND, found.is.id());
+        let seal = |configuration: &mut Value| {
+            face.settings.vault.seal(&scope, configuration, spec).map_err(Failure::from)
+        };
+        let mut sealed = actor.configuration.clone();
+        seal(&mut sealed)?;
+        if sealed != actor.configuration {
+            let change = |kept: &mut T| seal(&mut kept.actor_mut().configuration);
+            face.change(tenant, found.is.id(), change).await?;
         }
     }
     Ok(count)
+}
+
+/// How many secrets of another key a configuration has.
+fn foreign(key: &str, configuration: &Value) -> usize {
+    let here = format!("1.{key}.");
+    let (mut values, mut count) = (vec![configuration], 0);
+    while let Some(value) = values.pop() {
+        match sealed_text(value) {
+            Some(text) => count += usize::from(!text.starts_with(&here)),
+            None => {
+                values.extend(value.as_object().into_iter().flat_map(|fields| fields.values()));
+                values.extend(value.as_array().into_iter().flatten());
+            }
+        }
+    }
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn secrets_of_another_key_are_counted() {
+        let sealed = |key: &str| json!({ "$sealed": format!("1.{key}.text") });
+        let given = json!({ "a": sealed("k"), "b": [sealed("x"), { "c": sealed("y") }], "d": 1 });
+        assert_eq!(foreign("k", &given), 2);
+    }
 }

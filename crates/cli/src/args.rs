@@ -71,6 +71,8 @@ pub(crate) enum Command {
     /// Run jobs again and again, by the clock
     #[command(subcommand)]
     Schedule(crate::schedule::ScheduleCommand),
+    /// Move data from sources to destinations with connectors of Airbyte
+    Connection(Box<crate::connection::ConnectionArgs>),
     /// Deploy processes, decisions and forms
     Deploy(crate::deploy::DeployArgs),
     /// Start, look at and steer process instances
@@ -97,6 +99,12 @@ pub(crate) enum Command {
     /// Sync a source into a destination, without a server
     #[command(subcommand)]
     Sync(crate::sync::SyncCommand),
+    /// Run an attempt of a sync in its folder; the launcher starts it
+    #[command(hide = true)]
+    ConnectorRunner {
+        /// See `windlass_connector::runner`
+        folder: std::path::PathBuf,
+    },
     /// Stand between a runner and its connectors; runners start it
     #[command(hide = true)]
     ConnectorHelper {

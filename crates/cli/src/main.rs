@@ -8,7 +8,11 @@
 mod args;
 mod backup;
 mod bench;
+<<<<<<< HEAD
 mod connector;
+=======
+mod connection;
+>>>>>>> aface
 mod deploy;
 mod document;
 mod failure;
@@ -50,6 +54,9 @@ fn main() -> ExitCode {
     let result = match line.command {
         Command::Serve(args) => serve::run(*args),
         Command::Sandbox => return windlass_server::sandbox(),
+        Command::ConnectorRunner { folder } => {
+            return windlass_server::connector_runner(&folder, &["connector-helper"]);
+        }
         Command::ConnectorHelper { words } => {
             return windlass_connector::process::helper(words);
         }
@@ -82,6 +89,9 @@ fn main() -> ExitCode {
         }
         Command::Schedule(command) => {
             on_runtime(globals, async |online| schedule::run(online, command).await)
+        }
+        Command::Connection(args) => {
+            on_runtime(globals, async |online| connection::run(online, *args).await)
         }
         Command::Incident(command) => {
             on_runtime(globals, async |online| incident::run(online, command).await)

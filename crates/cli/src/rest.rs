@@ -1,8 +1,10 @@
-//! The server's APIs that speak JSON: Camunda's for processes, version 2, and the native one, as far
-//! as commands here use them. Keys are texts there.
+//! The server's APIs that speak JSON: Camunda's for processes, version 2, Airbyte's for connections, and the
+//! native one, as far as commands here use them. Keys are texts there, but for Airbyte's.
 
 use std::fmt::Write as _;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, Limited};
 use hyper_util::client::legacy::Client;
@@ -29,6 +31,8 @@ pub(crate) struct Rest {
     client: Client<HttpConnector, Full<Bytes>>,
     address: String,
     prefix: &'static str,
+    /// What is said about who asks, if anything is.
+    authorization: Option<String>,
 }
 
 /// A file of a deployment.
@@ -48,9 +52,16 @@ impl Rest {
         Self::below(online, "windlass/v1")
     }
 
+    /// To Airbyte's, for a client with a secret where the server has a list of them.
+    pub(crate) fn airbyte(online: &Online, client: Option<(&str, &str)>) -> Self {
+        let basic = |(id, secret)| format!("Basic {}", BASE64.encode(format!("{id}:{secret}")));
+        Self { authorization: client.map(basic), ..Self::below(online, "api/public/v1") }
+    }
+
     fn below(online: &Online, prefix: &'static str) -> Self {
         let client = Client::builder(TokioExecutor::new()).build_http();
-        Self { client, address: online.address.trim_end_matches('/').to_owned(), prefix }
+        let address = online.address.trim_end_matches('/').to_owned();
+        Self { client, address, prefix, authorization: None }
     }
 
     pub(crate) async fn get(&self, path: &str) -> Result<Value, Failure> {
@@ -133,6 +144,9 @@ impl Rest {
             Some(0) => request.header("if-none-match", "*"),
             Some(version) => request.header("if-match", format!("\"{version}\"")),
         };
+        if let Some(authorization) = &self.authorization {
+            request = request.header("authorization", authorization);
+        }
         if let Some(body) = &body {
             request = request.header("content-type", &body.kind);
         }

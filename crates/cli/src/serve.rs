@@ -56,6 +56,7 @@ fn failure_of(error: &ServeError) -> Failure {
         | ServeError::ReadyFile { .. }
         | ServeError::Signals(_)
         | ServeError::Seed { .. }
+        | ServeError::Vault(_)
         | ServeError::Traces { .. } => Failure::caused(error),
     }
 }

@@ -565,3 +565,76 @@ fn incidents_of_processes_are_listed_and_resolved() {
     assert_eq!(gone.status.code(), Some(4));
     assert!(error(&gone).contains("windlass incident list"), "{}", error(&gone));
 }
+
+/// Ends every sync well, at once.
+fn launcher(server: &Server) -> Worker {
+    let mut command = server.command(&["worker", "--type", "airbyte.sync", "--", "true"]);
+    Worker(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
+}
+
+#[test]
+fn connections_are_made_shown_and_run() {
+    let server = Server::start();
+    let create = ["connection", "create", "--source", "faker", "--source-config", "{\"count\": 5}"];
+    let more = ["--destination", "sink", "--destination-command", "cat -", "--name", "mine"];
+    let streams = ["--stream", "users=incremental_append", "--stream", "products"];
+    let arguments: Vec<&str> = create.into_iter().chain(more).chain(streams).collect();
+    let made = server.json(&arguments);
+    let id = made["connectionId"].as_str().unwrap();
+    assert_eq!(made["schedule"], json!({ "scheduleType": "manual" }));
+    assert_eq!(made["configurations"]["streams"][0]["syncMode"], "incremental_append");
+
+    // What is there is connected again; the definition is made once.
+    let (source, destination) =
+        (made["sourceId"].as_str().unwrap(), made["destinationId"].as_str().unwrap());
+    let again = ["connection", "create", "--source", source, "--destination", destination];
+    let again: Vec<&str> = again.into_iter().chain(["--every", "2h", "--inactive"]).collect();
+    let second = server.json(&again);
+    assert_eq!(second["schedule"]["basicTiming"], "Every 120 MINUTES");
+    let listed = server.json(&["connection", "list"]);
+    assert_eq!(listed["connections"].as_array().map(Vec::len), Some(2), "{listed}");
+
+    let worker = launcher(&server);
+    let job = server.json(&["connection", "run", id, "--wait"]);
+    assert_eq!((&job["status"], &job["connectionId"]), (&json!("succeeded"), &json!(id)));
+    worker.stop();
+    let waiting = server.json(&["connection", "run", id, "--type", "clear"]);
+    assert_eq!((&waiting["status"], &waiting["jobType"]), (&json!("pending"), &json!("clear")));
+    let busy = server.ask(&["connection", "run", id]);
+    assert_eq!(busy.status.code(), Some(1));
+    assert!(error(&busy).contains("running already"), "{}", error(&busy));
+    let jobs = server.json(&["connection", "jobs", id]);
+    assert_eq!(jobs["jobs"].as_array().map(Vec::len), Some(2), "{jobs}");
+    let done = server.json(&["connection", "jobs", "--status", "succeeded"]);
+    assert_eq!(done["jobs"][0]["jobId"], job["jobId"]);
+    let told = String::from_utf8(server.ask(&["connection", "show", id]).stdout).unwrap();
+    for part in ["mine", "users (incremental_append)", "succeeded", "clear", "manual"] {
+        assert!(told.contains(part), "{part} is missing in\n{told}");
+    }
+    let list = String::from_utf8(server.ask(&["connection", "list"]).stdout).unwrap();
+    assert!(list.contains("every 120 minutes") && list.contains("inactive"), "{list}");
+}
+
+#[test]
+fn what_is_wrong_with_a_connection_is_said() {
+    let server = Server::start();
+    let ends = ["connection", "create", "--source", "faker", "--destination", "nothing"];
+    for (more, part) in [
+        (&[][..], "No destination definition has the type nothing"),
+        (&["--source-config", "[]"][..], "--source-config is no JSON object"),
+        (&["--every", "90s"][..], "whole minutes"),
+    ] {
+        let arguments: Vec<&str> = ends.iter().chain(more).copied().collect();
+        let refused = server.ask(&arguments);
+        assert_eq!(refused.status.code(), Some(1));
+        assert!(error(&refused).contains(part), "{}", error(&refused));
+    }
+    // What was made for nothing is gone: a new source is the first of its name.
+    let sources = server.json(&["document", "list", "airbyte.source"]);
+    assert!(!sources.to_string().contains("\"id\""), "{sources}");
+    let nowhere = "11111111-1111-4111-8111-111111111111";
+    assert_eq!(server.ask(&["connection", "show", nowhere]).status.code(), Some(4));
+    assert_eq!(server.ask(&["connection", "run", nowhere]).status.code(), Some(4));
+    let empty = String::from_utf8(server.ask(&["connection", "list"]).stdout).unwrap();
+    assert!(empty.contains("windlass connection create"), "{empty}");
+}

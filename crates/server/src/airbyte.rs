@@ -37,7 +37,10 @@ pub fn vault(data_dir: &Path) -> Result<Vault, ServeError> {
 pub(crate) async fn router(gateway: &Gateway, config: &Config) -> Result<Router, ServeError> {
     let vault = Arc::new(vault(&config.data_dir)?);
     let settings = Settings { vault, clients: clients(config)?, retry: config.airbyte_retry() };
-    let (router, started) = windlass_api_airbyte::open(gateway, settings).await?;
+    let (router, started) = windlass_api_airbyte::open(gateway, settings).await;
+    for problem in &started.problems {
+        tracing::warn!(%problem, "something of Airbyte's face could not be brought in order");
+    }
     if started.foreign_secrets > 0 {
         tracing::warn!(
             secrets = started.foreign_secrets,

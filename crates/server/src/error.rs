@@ -130,9 +130,6 @@ pub enum ServeError {
     /// The key that secrets of connectors are sealed with cannot be used.
     #[error("failed to open the vault for secrets of connectors")]
     Vault(#[source] VaultError),
-    /// Airbyte's face could not write what is there from the start, or read what is there.
-    #[error("failed to start Airbyte's API")]
-    Airbyte(#[from] windlass_api_airbyte::StartError),
     /// Traces cannot be sent.
     #[error("failed to set up traces: {reason}")]
     Traces {

@@ -16,6 +16,7 @@
 pub mod airbyte;
 mod backup;
 mod builtin;
+mod connectors;
 pub mod data;
 pub mod error;
 mod history;
@@ -27,6 +28,7 @@ mod trace;
 pub mod watch;
 
 pub use builtin::sandbox;
+pub use connectors::runner as connector_runner;
 pub use error::{ConfigError, ServeError};
 pub use server::{ServerHandle, run, serve, start, start_on};
 pub use settings::{Config, ServeArgs};

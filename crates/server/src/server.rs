@@ -46,6 +46,7 @@ pub struct ServerHandle {
     listening: JoinSet<()>,
     /// There until it is stopped, if there are any.
     builtin: Option<windlass_builtin::Handle>,
+    connectors: Option<windlass_connector::runner::Handle>,
     /// There until it is stopped.
     partition: Option<Partition>,
     stopped: oneshot::Receiver<StopReason>,
@@ -138,6 +139,7 @@ pub async fn start_on(config: Config, fs: Arc<dyn FileSystem>) -> Result<ServerH
         write_ready_file(path, address)?;
     }
     let builtin = crate::builtin::start(&config, address);
+    let connectors = crate::connectors::start(&config, address);
     let partition = Some(partition);
     Ok(ServerHandle {
         address,
@@ -147,6 +149,7 @@ pub async fn start_on(config: Config, fs: Arc<dyn FileSystem>) -> Result<ServerH
         close,
         listening,
         builtin,
+        connectors,
         partition,
         stopped,
         config,
@@ -210,6 +213,10 @@ impl ServerHandle {
 
     /// Stops it in good order: streams end, requests under way finish, the state is checkpointed.
     pub async fn stop(mut self) {
+        // Runners go on without us.
+        if let Some(connectors) = self.connectors.take() {
+            connectors.stop().await;
+        }
         // While there is somebody to take their last results.
         if let Some(builtin) = self.builtin.take() {
             builtin.stop().await;

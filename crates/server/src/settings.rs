@@ -60,8 +60,8 @@ macro_rules! settings {
             pub queues: Vec<ConfigureQueue>,
             /// Where to write the address once the server answers.
             pub ready_file: Option<PathBuf>,
-            /// The program that is a sandbox when its first word is `sandbox`; without one, scripts
-            /// wait for another worker.
+            /// The program that is a sandbox when its first word is `sandbox`, and a runner of connectors
+            /// when it is `connector-runner`; without one, they wait for another worker.
             pub sandbox_program: Option<PathBuf>,
         }
 
@@ -130,6 +130,28 @@ settings! {
         "HTTP tasks at once";
     builtin_http_deny: DeniedNetworks = "169.254.0.0/16,fe80::/10,fd00:ec2::254/128", "WINDLASS_BUILTIN_HTTP_DENY",
         "Networks that HTTP tasks may not reach, with commas between them; each address is checked as it is connected to";
+    connectors: Switch = "on", "WINDLASS_CONNECTORS",
+        "Whether the server launches Airbyte connectors itself: on or off";
+    connector_syncs_max: u32 = "10", "MAX_SYNC_WORKERS",
+        "Syncs at once";
+    connector_checks_max: u32 = "5", "MAX_CHECK_WORKERS",
+        "Checks and discoveries of connectors at once";
+    connector_memory_mib: u64 = "0", "WINDLASS_CONNECTOR_MEMORY_MIB",
+        "Memory of each connector; 0 is no bound";
+    connectors_memory_mib: u64 = "0", "WINDLASS_CONNECTORS_MEMORY_MIB",
+        "Memory of all connectors: with that of each it bounds the syncs at once; 0 is no bound";
+    connector_heartbeat_seconds: u64 = "10", "WINDLASS_CONNECTOR_HEARTBEAT_SECONDS",
+        "A runner of connectors tells that it lives this often";
+    connector_stop_seconds: u64 = "600", "WINDLASS_CONNECTOR_STOP_SECONDS",
+        "A runner that cannot reach the server ends its connectors after this";
+    connector_source_seconds: u64 = "10800", "WINDLASS_CONNECTOR_SOURCE_SECONDS",
+        "A source that sends nothing for this long has failed";
+    connector_destination_seconds: u64 = "86400", "WINDLASS_CONNECTOR_DESTINATION_SECONDS",
+        "A destination that takes nothing for this long has failed";
+    connector_exit_seconds: u64 = "60", "WINDLASS_CONNECTOR_EXIT_SECONDS",
+        "A connector that is to end is killed after this";
+    connector_keep_days: u64 = "30", "WINDLASS_CONNECTOR_KEEP_DAYS",
+        "Logs of attempts are kept for this long";
     log_format: LogFormat = "text", "WINDLASS_LOG_FORMAT",
         "How log lines on standard error look: text or json";
     log_level: String = "info,lsm_tree=warn,fjall=warn", "WINDLASS_LOG_LEVEL",
@@ -241,6 +263,12 @@ impl Config {
         if self.log_segment_mib < 16 {
             let (setting, must) = ("log_segment_mib", "at least 16, so that a batch fits");
             return Err(ConfigError::Value { setting, must });
+        }
+        if u64::try_from(self.payload_bytes_max).unwrap_or(u64::MAX) > mib(self.log_segment_mib) / 4
+        {
+            let must =
+                "a quarter of log_segment_mib at most, so that a batch holds what one brings along";
+            return Err(ConfigError::Value { setting: "payload_bytes_max", must });
         }
         if self.log_reserve_segments == 0 {
             let (setting, must) = ("log_reserve_segments", "at least 1");
@@ -355,6 +383,27 @@ impl Config {
             base: self.airbyte_retry_backoff_base,
             cap_ms: self.airbyte_retry_backoff_seconds_max.saturating_mul(1_000),
         }
+    }
+
+    /// How connectors are launched, if they are.
+    pub(crate) fn connector_settings(&self) -> Option<windlass_connector::runner::Settings> {
+        let program = self.sandbox_program.as_ref().filter(|_| self.connectors == Switch::On)?;
+        let data = std::path::absolute(&self.data_dir).ok()?;
+        let some = |mib_max: u64| (mib_max > 0).then(|| mib(mib_max));
+        let runner = vec![program.into(), "connector-runner".into()];
+        Some(windlass_connector::runner::Settings {
+            syncs_max: self.connector_syncs_max,
+            checks_max: self.connector_checks_max,
+            memory_bytes: some(self.connectors_memory_mib),
+            memory_bytes_max: some(self.connector_memory_mib),
+            heartbeat: Duration::from_secs(self.connector_heartbeat_seconds.max(1)),
+            stop_after: Duration::from_secs(self.connector_stop_seconds.max(1)),
+            source_silence: Duration::from_secs(self.connector_source_seconds),
+            destination_silence: Duration::from_secs(self.connector_destination_seconds),
+            exit_grace: Duration::from_secs(self.connector_exit_seconds),
+            keep: Duration::from_secs(self.connector_keep_days.saturating_mul(24 * 3600)),
+            ..windlass_connector::runner::Settings::new(data, runner)
+        })
     }
 
     pub(crate) fn log(&self) -> FileLogOptions {

@@ -1,8 +1,9 @@
 //! What no client of the original sends, and what every path under the prefix answers then.
 
 use serde_json::json;
+use windlass_record::command::{Command, PutDocuments};
 
-use crate::bench::Bench;
+use crate::bench::{Bench, text, write};
 
 #[tokio::test]
 async fn unknown_paths_and_methods_have_this_shape() {
@@ -109,4 +110,25 @@ async fn ids_of_any_kind_name_nothing() {
         }
     }
     bench.get("/sources/%ff").await.fails(400, "bad-request");
+}
+
+#[tokio::test]
+async fn a_document_that_cannot_be_read_hides_no_others() {
+    let mut bench = Bench::start().await;
+    let connection = text(&bench.connect(json!({})).await["connectionId"]);
+    let broken = vec![
+        write("airbyte.connection", "broken", json!({ "name": 7 })),
+        write("airbyte.source", "broken", json!([])),
+        write("airbyte.state", "broken", json!({})),
+    ];
+    let command = Command::PutDocuments(PutDocuments { documents: broken });
+    bench.gateway().command(command).await.unwrap();
+    bench.again().await;
+    let found = bench.get("/connections").await.shown();
+    assert_eq!(found["data"][0]["connectionId"], json!(connection));
+    assert_eq!(found["data"].as_array().map(Vec::len), Some(1));
+    assert_eq!(bench.get("/sources").await.shown()["data"].as_array().map(Vec::len), Some(1));
+    let said = bench.get("/connections/broken").await.fails(500, "unexpected-problem");
+    assert!(said.contains("airbyte.connection broken"), "{said}");
+    assert!(bench.document("airbyte.state", "broken").await.is_some(), "its connection is there");
 }

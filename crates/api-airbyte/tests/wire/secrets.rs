@@ -55,7 +55,7 @@ async fn a_secret_is_masked_sealed_kept_and_changed() {
 
 #[tokio::test]
 async fn the_spec_says_what_is_secret_once_it_is_known() {
-    let bench = Bench::start().await;
+    let mut bench = Bench::start().await;
     let definition = "dfd88b22-b603-4c3d-aad7-3701784586b1";
     let made = make(&bench, json!({ "phrase": "p", "token_url": "u" })).await;
     assert_eq!(made["configuration"], json!({ "phrase": "p", "token_url": MASK }));
@@ -68,6 +68,9 @@ async fn the_spec_says_what_is_secret_once_it_is_known() {
     let path = format!("/sources/{}", text(&made["sourceId"]));
     let shown = bench.get(&path).await.shown();
     assert_eq!(shown["configuration"], json!({ "phrase": MASK, "token_url": MASK }));
+    bench.again().await;
+    let (_, document) = bench.document("airbyte.source", &text(&made["sourceId"])).await.unwrap();
+    assert!(document["configuration"]["phrase"]["$sealed"].is_string(), "{document}");
     let change = json!({ "configuration": { "phrase": "q", "token_url": "v" } });
     let shown = bench.patch(&path, change).await.shown();
     assert_eq!(shown["configuration"], json!({ "phrase": MASK, "token_url": "v" }));
@@ -83,6 +86,25 @@ async fn the_key_outlives_a_restart() {
     let id = text(&make(&bench, json!({ "password": "hunter2" })).await["sourceId"]);
     bench.again().await;
     assert_eq!(opened(&bench, &id).await, json!({ "password": "hunter2" }));
+}
+
+#[tokio::test]
+async fn a_key_that_is_lost_leaves_secrets_to_be_given_anew() {
+    let mut bench = Bench::start().await;
+    let given = json!({ "host": "h", "password": "hunter2" });
+    let id = text(&make(&bench, given).await["sourceId"]);
+    std::fs::remove_file(bench.dir.path().join("data/airbyte.key")).unwrap();
+    bench.again().await;
+    let path = format!("/sources/{id}");
+    let masked = json!({ "host": "h", "password": MASK });
+    assert_eq!(bench.get(&path).await.shown()["configuration"], masked);
+    let (_, mut document) = bench.document("airbyte.source", &id).await.unwrap();
+    let vault = Vault::at(&bench.dir.path().join("data/airbyte.key")).unwrap();
+    let scope = secret_scope(TENANT, "airbyte.source", &id);
+    vault.open(&scope, &mut document["configuration"]).unwrap_err();
+    let anew = json!({ "configuration": { "password": "hunter3" } });
+    bench.patch(&path, anew).await.shown();
+    assert_eq!(opened(&bench, &id).await, json!({ "host": "h", "password": "hunter3" }));
 }
 
 /// Names and places in which secrets stand.

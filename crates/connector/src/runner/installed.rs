@@ -43,7 +43,8 @@ mod tests {
         let data = tempfile::tempdir().unwrap();
         let folder = data.path().join("connectors/source-faker");
         fs::create_dir_all(&folder).unwrap();
-        let manifest = r#"{"package": "airbyte_source-faker==7.2.1", "command": ["/x/source-faker"]}"#;
+        let manifest =
+            r#"{"package": "airbyte_source-faker==7.2.1", "command": ["/x/source-faker"]}"#;
         fs::write(folder.join("manifest.json"), manifest).unwrap();
         assert_eq!(command(data.path(), "airbyte-source-faker").unwrap(), ["/x/source-faker"]);
         let missing = command(data.path(), "airbyte-source-file").unwrap_err();

@@ -84,7 +84,8 @@ impl Inner {
     /// A log that cannot be written holds nothing up.
     fn write(&mut self, line: &str) {
         let line = format!("{} {line}\n", now_ms());
-        if self.bytes > FILE_BYTES_MAX && fs::rename(&self.path, self.path.with_extension("old")).is_ok()
+        if self.bytes > FILE_BYTES_MAX
+            && fs::rename(&self.path, self.path.with_extension("old")).is_ok()
         {
             if let Ok(file) = append(&self.path) {
                 self.file = file;

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::Cancel;
 use crate::attempt::Connector;
 use crate::attempt::operation::Question;
 use crate::failure::{Failure, FailureType, Origin};
@@ -14,7 +15,6 @@ use crate::runner::spool::Home;
 use crate::runner::store::Store;
 use crate::runner::sync::{Actor, NotMade, command, limits};
 use crate::runner::{CHECK_QUEUE, DISCOVER_QUEUE};
-use crate::Cancel;
 
 /// Who is asked.
 pub struct Asked {
@@ -66,7 +66,8 @@ impl Asked {
             let failure = Failure::new(Origin::AirbytePlatform, FailureType::SystemError, message);
             failed(spec, &[failure.internal(error.to_string())], cancel)
         };
-        let work = match folder.work().and_then(|work| folder.mark(Marker::Running).map(|()| work)) {
+        let work = match folder.work().and_then(|work| folder.mark(Marker::Running).map(|()| work))
+        {
             Ok(work) => work,
             Err(error) => return platform(&error),
         };

@@ -140,7 +140,9 @@ async fn catalog(
     source: &str,
     outcome: &Outcome,
 ) -> Result<Option<v1::DocumentWrite>, Error> {
-    let Some(found) = outcome.found.as_ref().filter(|_| !source.is_empty()) else { return Ok(None) };
+    let Some(found) = outcome.found.as_ref().filter(|_| !source.is_empty()) else {
+        return Ok(None);
+    };
     let configured = store.get("airbyte.source", source).await?;
     let value = json!({ "sourceId": source, "catalog": found,
         "configurationVersion": configured.version, "discoveredAt": now_ms() });

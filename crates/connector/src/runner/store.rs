@@ -75,7 +75,13 @@ impl Store {
 
     /// A write of a document.
     #[must_use]
-    pub fn put(&self, kind: &str, id: &str, version: Option<u64>, value: &Value) -> v1::DocumentWrite {
+    pub fn put(
+        &self,
+        kind: &str,
+        id: &str,
+        version: Option<u64>,
+        value: &Value,
+    ) -> v1::DocumentWrite {
         v1::DocumentWrite {
             tenant: self.tenant.clone(),
             kind: kind.to_owned(),
@@ -89,7 +95,11 @@ impl Store {
     ///
     /// # Errors
     /// If the server does not answer.
-    pub async fn attempt_before(&self, connection: &str, job: u64) -> Result<Option<Document>, Error> {
+    pub async fn attempt_before(
+        &self,
+        connection: &str,
+        job: u64,
+    ) -> Result<Option<Document>, Error> {
         let prefix = format!("{connection}.");
         let (mut after_id, mut newest) = (prefix.clone(), None);
         loop {
@@ -114,7 +124,8 @@ impl Store {
         let mut value = before.value.clone();
         if let Value::Object(fields) = &mut value {
             let states = spooled.commit.state.iter();
-            let states: Vec<Value> = states.filter_map(|it| serde_json::from_str(it).ok()).collect();
+            let states: Vec<Value> =
+                states.filter_map(|it| serde_json::from_str(it).ok()).collect();
             let streams = spooled.generations.iter().map(|(stream, generation, minimum)| {
                 json!({ "name": stream.name, "namespace": stream.namespace,
                         "generationId": generation, "minimumGenerationId": minimum })

@@ -75,7 +75,9 @@ impl Actor {
         let command = command(spec, &definition)?;
         let mut config = document.value.get("configuration").cloned().unwrap_or_else(|| json!({}));
         let opened = secrets.open(&store.scope(kind, id), &mut config);
-        opened.map_err(|why| wrong(format!("the secrets of the {} are closed: {why}", side.name())))?;
+        opened.map_err(|why| {
+            wrong(format!("the secrets of the {} are closed: {why}", side.name()))
+        })?;
         let specification = definition.value.pointer("/spec/connectionSpecification").cloned();
         let home = Home { kind, id: id.to_owned(), specification };
         Ok(Actor { document, home, connector: Connector { command, config } })
@@ -98,8 +100,11 @@ pub fn command(spec: &Spec, definition: &Document) -> Result<Command, NotMade> {
     match text("kind") {
         "command" => {
             let words = launch.get("command").and_then(Value::as_array);
-            let words: Vec<String> =
-                words.into_iter().flatten().filter_map(|it| Some(it.as_str()?.to_owned())).collect();
+            let words: Vec<String> = words
+                .into_iter()
+                .flatten()
+                .filter_map(|it| Some(it.as_str()?.to_owned()))
+                .collect();
             if words.is_empty() {
                 return Err(wrong("the connector's definition has an empty command"));
             }
@@ -129,11 +134,7 @@ impl Sync {
     ///
     /// # Errors
     /// If the server does not answer, or something is missing.
-    pub async fn load(
-        store: &Store,
-        spec: &Spec,
-        secrets: &dyn Secrets,
-    ) -> Result<Sync, NotMade> {
+    pub async fn load(store: &Store, spec: &Spec, secrets: &dyn Secrets) -> Result<Sync, NotMade> {
         let id = spec.text("connectionId");
         let connection = store.get("airbyte.connection", id).await?;
         if connection.version == 0 {
@@ -165,8 +166,7 @@ impl Sync {
         store: &Store,
         secrets: Arc<dyn Secrets>,
     ) -> Spool {
-        let homes =
-            (self.source.as_ref().map(|it| it.home.clone()), self.destination.home.clone());
+        let homes = (self.source.as_ref().map(|it| it.home.clone()), self.destination.home.clone());
         Spool::new(folder.clone(), spec.clone(), store.clone(), secrets, homes, self.state.clone())
     }
 
@@ -255,9 +255,9 @@ impl Sync {
             let index = read.streams.iter().position(|it| it.descriptor == *stream)?;
             catalog["streams"][index]["minimum_generation_id"].as_u64()
         };
-        let kept = generations
-            .iter()
-            .map(|(stream, generation)| (stream.clone(), *generation, minimum(stream).unwrap_or(0)));
+        let kept = generations.iter().map(|(stream, generation)| {
+            (stream.clone(), *generation, minimum(stream).unwrap_or(0))
+        });
         let kept = kept.collect();
         spool.begin(state.clone(), kept).map_err(|error| {
             let message = "the beginning of the attempt was not kept";
@@ -269,9 +269,8 @@ impl Sync {
 
     fn generations(&self) -> Generations {
         let streams = self.state.value.get("streams").and_then(Value::as_array);
-        let generation = |stream: &Value| {
-            Some((descriptor(stream)?, stream.get("generationId")?.as_u64()?))
-        };
+        let generation =
+            |stream: &Value| Some((descriptor(stream)?, stream.get("generationId")?.as_u64()?));
         streams.into_iter().flatten().filter_map(generation).collect()
     }
 
@@ -336,7 +335,8 @@ impl Sync {
                 None if is_clear => json!({ "name": name.name, "namespace": name.namespace,
                     "json_schema": {}, "supported_sync_modes": ["full_refresh"] }),
                 None => {
-                    let text = format!("the source no longer shows the stream {name}: it is left out");
+                    let text =
+                        format!("the source no longer shows the stream {name}: it is left out");
                     log.log(None, Level::Warn, &text);
                     continue;
                 }
@@ -373,8 +373,10 @@ fn configured_stream(stream: Value, settings: &Value) -> Value {
         let own = settings.get(field).filter(|it| it.as_array().is_some_and(|it| !it.is_empty()));
         own.or_else(|| stream.get(source)).cloned().unwrap_or_else(|| json!([]))
     };
-    let (cursor, key) =
-        (own("cursorField", "default_cursor_field"), own("primaryKey", "source_defined_primary_key"));
+    let (cursor, key) = (
+        own("cursorField", "default_cursor_field"),
+        own("primaryKey", "source_defined_primary_key"),
+    );
     json!({ "stream": stream, "sync_mode": read, "destination_sync_mode": write,
             "cursor_field": cursor, "primary_key": key })
 }
@@ -384,9 +386,7 @@ fn purpose(spec: &Spec) -> Purpose {
     let streams = streams.into_iter().flatten().filter_map(descriptor).collect();
     match spec.text("jobType") {
         "clear" | "reset" => Purpose::Clear,
-        "refresh" => {
-            Purpose::Refresh { streams, truncate: spec.text("refreshMode") != "merge" }
-        }
+        "refresh" => Purpose::Refresh { streams, truncate: spec.text("refreshMode") != "merge" },
         _ => Purpose::Sync,
     }
 }
