@@ -8,11 +8,8 @@
 mod args;
 mod backup;
 mod bench;
-<<<<<<< HEAD
-mod connector;
-=======
 mod connection;
->>>>>>> aface
+mod connector;
 mod deploy;
 mod document;
 mod failure;
