@@ -106,12 +106,17 @@ impl<S: Sink> Port for Step<'_, S> {
         let rate = self.make_limit(TENANT, &limits.rate_key, LimitSettings::default());
         let outcome = if limits.only_alert { DeadlineOutcome::Alert } else { DeadlineOutcome::End };
         let after = |ms: Option<u64>| ms.map(|ms| (ms, outcome));
+        // Where nothing says that silence costs an attempt, a worker that died costs none.
+        let lease = match limits.response_ms {
+            0 => DeadlineOutcome::Again,
+            _ => DeadlineOutcome::End,
+        };
         let options = JobOptions {
             concurrency_key: limits.concurrency_key.clone(),
             rate_key: limits.rate_key.clone(),
             exhausted: Exhausted::Fail,
             deadlines: Deadlines {
-                lease: DeadlineOutcome::End,
+                lease,
                 waiting: after(limits.waiting_ms),
                 attempt: after(limits.attempt_ms),
                 total: after(limits.total_ms),
