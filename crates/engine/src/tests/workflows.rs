@@ -4,6 +4,7 @@
 
 mod control;
 mod forks;
+mod large;
 mod loops;
 mod tasks;
 mod timeouts;
