@@ -10,9 +10,6 @@ use super::task::{self, change, failure_reason};
 use super::workflow::{self, End, emit, workflows};
 use crate::kernel::{Port, TaskJobNow};
 
-/// What the reason of a failed HTTP task begins with.
-const HTTP_FAILED: &str = "Failed to invoke HTTP task due to: ";
-
 /// How a job of a task ended.
 #[derive(Clone, Copy, Debug)]
 pub enum JobEnd<'a> {
@@ -39,14 +36,6 @@ pub fn job_ended<P: Port>(port: &mut P, job: Key, now: &TaskJobNow, end: JobEnd<
         };
         task::evaluated(port, key, answer);
         return;
-    }
-    if let JobEnd::Failed(reason, _) = end
-        && let Some(response) = reason.strip_prefix(HTTP_FAILED)
-    {
-        // The worker of HTTP tasks can only say why; clients look for it in the output too.
-        let output = serde_json::json!({ "response": response }).to_string();
-        let changed = TaskChanged { output: Some(&output), ..TaskChanged::of(key) };
-        change(port, changed);
     }
     let (status, reason, output) = match end {
         JobEnd::Completed(result) => (TaskStatus::Completed, "", result),
