@@ -6,8 +6,10 @@ use windlass_record::flow::Key;
 use windlass_record::workflow::{TaskChanged, TaskStatus, WorkflowEvent, WorkflowStatus, id_of};
 
 use super::definition::TimeoutPolicy;
+use super::state::Workflows;
 use super::task::{self, change, failure_reason};
 use super::workflow::{self, End, emit, workflows};
+use super::{lenient, schema};
 use crate::kernel::{Port, TaskJobNow};
 
 /// How a job of a task ended.
@@ -81,6 +83,12 @@ pub(crate) fn ended<P: Port>(
     reason: &str,
 ) {
     let started_ms = if now.started_ms == 0 { port.now_ms() } else { now.started_ms };
+    let done = status == TaskStatus::Completed;
+    let mismatch = if done { mismatch(workflows(port), key, output) } else { None };
+    let (status, reason) = match &mismatch {
+        Some(mismatch) => (TaskStatus::FailedWithTerminalError, &**mismatch),
+        None => (status, reason),
+    };
     let reason = windlass_record::bound::cut(reason, port.bounds().message_bytes_max);
     let changed = TaskChanged {
         status: Some(status),
@@ -92,6 +100,16 @@ pub(crate) fn ended<P: Port>(
         ..TaskChanged::of(key)
     };
     change(port, changed);
+}
+
+/// How an output differs from what its task definition asks, if that is enforced.
+fn mismatch(state: &Workflows, key: Key, output: Option<&str>) -> Option<String> {
+    let task = state.known_task(key);
+    let definition = task::definition(state, task);
+    let schema = definition.output_schema.as_ref().filter(|_| definition.enforce_schema)?;
+    let output = Value::Object(lenient::parse_object(output.unwrap_or(&task.output)));
+    let mismatch = schema::check(schema, &output).err()?;
+    Some(format!("The output of task {} does not match its schema: {mismatch}", task.name))
 }
 
 /// A job's time is over. True when that ends the job; while the workflow stands still it does not,

@@ -11,7 +11,7 @@ use super::plan::{self, Plan};
 use super::seen::Seen;
 use super::state::Workflows;
 use super::workflow::{emit, workflows};
-use super::{lenient, refuse, task};
+use super::{lenient, refuse, schema, task};
 use crate::graph::Text;
 use crate::kernel::Port;
 
@@ -131,7 +131,16 @@ pub(crate) fn start<P: Port>(port: &mut P, start: Start) -> Result<(Key, bool), 
             input.entry(name.as_str()).or_insert_with(|| value.clone());
         }
     }
-    let input = Value::Object(input).to_string();
+    let input = Value::Object(input);
+    if let Some(schema) = schema::enforced(json, "inputSchema") {
+        schema::check(schema, &input).map_err(|mismatch| {
+            let name = lenient::text(json, "name");
+            let message =
+                format!("The input of workflow {name} does not match its schema: {mismatch}");
+            NotStarted(refuse(RejectionKind::InvalidArgument, message))
+        })?;
+    }
+    let input = input.to_string();
     let too_large = |problem| NotStarted(refuse(RejectionKind::InvalidArgument, problem));
     task::fits(port, input.len()).map_err(too_large)?;
 

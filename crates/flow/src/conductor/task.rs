@@ -27,6 +27,7 @@ use windlass_record::workflow::{
 use super::definition::TaskDefinition;
 use super::lenient;
 use super::plan::{Kind, Next, Node, Plan, TaskNode};
+use super::schema;
 use super::seen::Seen;
 use super::state::{Task, Workflows};
 use super::workflow::{self, End, emit, workflows};
@@ -218,6 +219,14 @@ fn make(
                 input.insert(name.clone(), value.clone());
             }
         }
+    }
+    if definition.enforce_schema
+        && let (Some(schema), Ok(given)) = (&definition.input_schema, &input)
+        && let Err(mismatch) = schema::check(schema, &Value::Object(given.clone()))
+    {
+        input = Err(format!("The input of task {name} does not match its schema: {mismatch}"));
+    }
+    if let Ok(input) = &mut input {
         join::prepare(state, workflow, (plan, number), place, input);
         sub_workflow::prepare(state, workflow, json, input, node.kind);
     }

@@ -10,7 +10,7 @@ use super::plan::Plan;
 use super::seen::{Seen, parsed};
 use super::start::{self, Start};
 use super::state::Workflows;
-use super::{lenient, task};
+use super::{lenient, schema, task};
 use crate::graph::Text;
 use crate::kernel::{FAN_OUT_MAX, Port, STEP_BYTES_MAX};
 
@@ -121,9 +121,19 @@ pub(crate) fn end<P: Port>(port: &mut P, key: Key, end: &End<'_>) {
         Some(other) => json!({ "output": other }),
         None => output(workflows(port), key),
     };
+    let mut problem = None;
+    if end.status == WorkflowStatus::Completed
+        && let Some(schema) =
+            schema::enforced(&workflows(port).known(key).plan.json, "outputSchema")
+        && let Err(mismatch) = schema::check(schema, &output)
+    {
+        problem = Some(format!("The output of the workflow does not match its schema: {mismatch}"));
+    }
     let output = output.to_string();
     let (mut status, mut reason, mut compensate) = (end.status, end.reason, end.compensate);
-    let problem = task::fits(port, output.len()).err();
+    let too_large = task::fits(port, output.len()).err();
+    let kept = if too_large.is_none() { &*output } else { "{}" };
+    let problem = too_large.or(problem);
     if let Some(problem) = problem.as_ref().filter(|_| status == WorkflowStatus::Completed) {
         (status, reason, compensate) = (WorkflowStatus::Failed, problem, true);
     }
@@ -133,7 +143,7 @@ pub(crate) fn end<P: Port>(port: &mut P, key: Key, end: &End<'_>) {
             key,
             status,
             reason: windlass_record::bound::cut(reason, port.bounds().message_bytes_max),
-            output: if problem.is_none() { &output } else { "{}" },
+            output: kept,
             compensate,
             by: end.by,
         },
