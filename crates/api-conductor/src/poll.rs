@@ -17,15 +17,12 @@ use futures_core::Stream;
 use windlass_gateway::request::{HandedJob, Wanted};
 use windlass_gateway::{Gateway, PollRequest};
 use windlass_record::command::QueueName;
-use windlass_record::workflow::task_queue;
+use windlass_record::workflow::{WORKFLOW_TENANT, task_queue};
 
 use crate::extract::{At, Params};
 use crate::face::Face;
 use crate::failure::{Answered, Failure};
 use crate::limit::{LEASE_MS_DEFAULT, POLL_BYTES_MAX, POLL_ONE_WAIT_MS, POLL_WAIT_MS_MAX};
-
-/// The tenant of everything on this wire.
-pub(crate) const TENANT: &str = "default";
 
 /// Types of task that workers of ours do: what waits for them is not a task as this wire shows it.
 const BUILT_IN: [&str; 2] = ["HTTP", "KAFKA_PUBLISH"];
@@ -101,7 +98,7 @@ async fn poll(face: &Face, asked: &Asked<'_>, most: u32, wait_ms: u64) -> Answer
     let queue = task_queue(domain, task_type, "", "");
     let request = PollRequest {
         wanted: Wanted {
-            queues: vec![QueueName { tenant: TENANT.into(), queue }],
+            queues: vec![QueueName { tenant: WORKFLOW_TENANT.into(), queue }],
             worker: worker.into(),
             lease_ms: LEASE_MS_DEFAULT,
             with_token: false,

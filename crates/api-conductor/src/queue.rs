@@ -8,13 +8,12 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use serde::Serialize;
 use windlass_gateway::request::QueueView;
-use windlass_record::workflow::task_queue;
+use windlass_record::workflow::{WORKFLOW_TENANT, task_queue};
 
 use crate::answer::Shown;
 use crate::extract::Params;
 use crate::face::Face;
 use crate::failure::Answered;
-use crate::poll::TENANT;
 
 pub(crate) fn routes() -> Router<Face> {
     Router::new()
@@ -42,7 +41,7 @@ async fn depths(face: &Face) -> Answered<BTreeMap<String, Depth>> {
         let size = counts.ready + counts.scheduled + counts.backoff;
         Some((name, Depth { size, uacked: counts.active }))
     };
-    let queues = face.gateway.queues(Some(TENANT.into())).await?;
+    let queues = face.gateway.queues(Some(WORKFLOW_TENANT.into())).await?;
     Ok(queues.into_iter().filter_map(depth).collect())
 }
 

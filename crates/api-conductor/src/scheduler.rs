@@ -17,7 +17,7 @@ use windlass_record::schedule::{
     CatchUp, DeleteSchedule, Overlap, PauseSchedule, PutPause, PutSchedule, ScheduleAction,
     ScheduleCommand, ScheduleName, ScheduleSettings, ScheduleTime, ScheduleTimes,
 };
-use windlass_record::workflow::id_of;
+use windlass_record::workflow::{WORKFLOW_TENANT, id_of};
 
 use crate::answer::{Empty, Shown};
 use crate::bulk::BulkResponse;
@@ -26,7 +26,6 @@ use crate::extract::{At, Body, Object, Params};
 use crate::face::Face;
 use crate::failure::{Answered, Failure};
 use crate::limit::BULK_ITEMS_MAX;
-use crate::poll::TENANT;
 use crate::search::SearchResult;
 
 pub(crate) fn routes() -> Router<Face> {
@@ -191,7 +190,7 @@ fn without_nulls(request: &RawValue) -> Answered<String> {
 }
 
 fn named(name: &str) -> ScheduleName {
-    ScheduleName { tenant: TENANT.into(), name: name.into() }
+    ScheduleName { tenant: WORKFLOW_TENANT.into(), name: name.into() }
 }
 
 /// The name of the workflow that it starts.
@@ -224,7 +223,7 @@ async fn all(face: &Face) -> Answered<Vec<Schedule>> {
     let mut after = Some(Box::default());
     while let Some(from) = after {
         let filter = ScheduleFilter {
-            tenant: TENANT.into(),
+            tenant: WORKFLOW_TENANT.into(),
             prefix: Box::default(),
             after: from,
             owner: Some(OWNER.into()),

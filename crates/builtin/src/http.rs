@@ -18,8 +18,7 @@ use call::Answer;
 pub use call::Caller;
 pub use destination::{Denied, Network};
 
-/// How the message of a failure begins, unless the task does not say what to ask. What stands behind
-/// it is the task's `output.response`.
+/// How the message of a failure begins, unless the task does not say what to ask.
 pub const FAILED: &str = "Failed to invoke HTTP task due to: ";
 
 /// How large a response may be.
@@ -214,15 +213,20 @@ impl HttpError {
     /// What a job fails with.
     #[must_use]
     pub fn message(&self) -> String {
+        if self.was_asked() { format!("{FAILED}{self}") } else { self.to_string() }
+    }
+
+    /// Whether the task says what to ask.
+    pub(crate) fn was_asked(&self) -> bool {
         match self {
-            HttpError::Missing(what) => (*what).to_owned(),
+            HttpError::Missing(_) => false,
             HttpError::Input(_)
             | HttpError::Denied(_)
             | HttpError::Failed { .. }
             | HttpError::Timeout { .. }
             | HttpError::TooLarge
             | HttpError::Redirects
-            | HttpError::Status(_) => format!("{FAILED}{self}"),
+            | HttpError::Status(_) => true,
         }
     }
 }

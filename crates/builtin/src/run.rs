@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 use windlass_worker::{Client, Error, Failure, Job, Worker, WorkerBuilder, WorkerHandle};
@@ -137,6 +137,11 @@ async fn task(caller: &Caller, job: &Job<Bytes>) -> Result<Bytes, Failure> {
         .map_err(|error| Failure::permanent(format!("{FAILED}the input is no JSON: {error}")))?;
     match caller.task(&input).await {
         Ok(output) => Ok(output.to_string().into()),
-        Err(error) => Err(Failure::new(error.message())),
+        Err(error) => {
+            let failure = Failure::new(error.message());
+            // Clients look for it in the output too.
+            let output = json!({ "response": error.to_string() }).to_string();
+            Err(if error.was_asked() { failure.variables(output) } else { failure })
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! What follows a failed attempt: one pure function over the policy on the job.
 
 use windlass_record::event::FailureCounts;
+use windlass_record::id::mix;
 use windlass_record::policy::RetryPolicy;
 
 /// What is known when an attempt has failed.
@@ -145,13 +146,9 @@ fn count(before: FailureCounts, progressed: bool) -> FailureCounts {
     }
 }
 
-/// Jitter that is the same in every replay: a hash of the record's seed, the job and its attempt
-/// (splitmix64's finisher).
+/// Jitter that is the same in every replay: a hash of the record's seed, the job and its attempt.
 pub fn jitter(seed: u64, key: u64, attempt: u32) -> u64 {
-    let mut x = seed ^ key.rotate_left(17) ^ u64::from(attempt).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ x >> 31
+    mix(seed ^ key.rotate_left(17) ^ u64::from(attempt).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ pub mod path;
 pub mod plan;
 pub mod query;
 pub mod render;
+pub mod schema;
 pub mod script;
 mod seen;
 mod start;

@@ -32,6 +32,7 @@ pub use timer::fire;
 pub use variables::{join, split};
 
 use windlass_record::bound::{Bound, Bounds, cut};
+use windlass_record::event::DeadlineKind;
 use windlass_record::flow::{ElementEntered, FlowEvent, FlowIncidentKind, Key};
 
 use crate::conductor;
@@ -57,6 +58,8 @@ pub trait Port {
     fn now_ms(&self) -> u64;
     /// How much is allowed.
     fn bounds(&self) -> &Bounds;
+    /// How much this frame holds so far (bytes, about).
+    fn written(&self) -> usize;
     /// Makes a job and returns its key.
     fn create_job(&mut self, job: &NewJob) -> Key;
     /// Ends a job that nobody needs any more.
@@ -143,20 +146,7 @@ pub struct TaskJobNow {
     /// How often it was handed out.
     pub activations: u32,
     /// What became overdue while its workflow stood still.
-    pub overdue: Option<Overdue>,
-}
-
-/// Which time of a task's job is over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Overdue {
-    /// Its worker was silent too long.
-    Response,
-    /// Nobody took it.
-    Waiting,
-    /// The attempt took too long.
-    Attempt,
-    /// All attempts took too long.
-    Total,
+    pub overdue: Option<DeadlineKind>,
 }
 
 /// Why an element cannot go on without a person.

@@ -42,7 +42,7 @@ struct VerbLabels {
     verb: &'static str,
 }
 
-const VERBS: usize = 38;
+const VERBS: usize = 37;
 
 /// Names of verbs, by their number.
 const VERB_NAMES: [&str; VERBS] = [
@@ -83,7 +83,6 @@ const VERB_NAMES: [&str; VERBS] = [
     "start-workflow",
     "update-task",
     "control-workflow",
-    "publish-event",
 ];
 
 /// The number of a command's verb.
@@ -161,7 +160,6 @@ fn workflow_verb(command: &WorkflowCommand) -> u8 {
         | WorkflowCommand::RequeueTasks { .. }
         | WorkflowCommand::Signal(_) => 35,
         WorkflowCommand::Control { .. } => 36,
-        WorkflowCommand::Publish { .. } => 37,
     }
 }
 

@@ -17,7 +17,7 @@ use windlass_record::flow::{FlowAnswer, FlowCommand};
 use windlass_record::id::{Payload, QueueId, Token};
 use windlass_record::rejection::Rejection;
 use windlass_record::schedule::ScheduleCommand;
-use windlass_record::workflow::WorkflowCommand;
+use windlass_record::workflow::{TASK_QUEUE_PREFIX, WorkflowCommand};
 
 use crate::awaited::Awaited;
 use crate::finished::Finished;
@@ -33,9 +33,6 @@ use crate::waiters::{Kind, Waiters};
 const JOBS_PER_TURN_MAX: u32 = 64;
 /// Timers fired in one round.
 const TIMERS_PER_ROUND_MAX: usize = 1_024;
-/// What the queues of workflows' tasks begin with.
-const TASK_QUEUES: &str = "conductor/";
-
 /// Steps of flows in one round, and in one frame of it.
 const STEPS_PER_ROUND_MAX: usize = 1_024;
 const STEPS_PER_FRAME_MAX: usize = 32;
@@ -290,8 +287,7 @@ impl Core {
     pub fn settle(&mut self) -> bool {
         let context = self.context();
         let mut fired = 0;
-        // What schedules start brings its payload along.
-        while fired < TIMERS_PER_ROUND_MAX && self.batch_bytes() <= self.batch_room_bytes {
+        while fired < TIMERS_PER_ROUND_MAX && self.has_room_for_steps() {
             let mut did = 0;
             self.record(|engine, _, sink| did = engine.fire(context, 1, sink));
             if did == 0 {
@@ -312,7 +308,7 @@ impl Core {
         }
         self.serve();
         self.payloads.evict(self.options.payload_bytes_max, EVICTION_LOOKS_MAX);
-        fired >= TIMERS_PER_ROUND_MAX || self.batch_bytes() > self.batch_room_bytes || more_steps
+        fired >= TIMERS_PER_ROUND_MAX || !self.has_room_for_steps() || more_steps
     }
 
     /// When there is something to do even if nothing comes in.
@@ -475,9 +471,15 @@ impl Core {
 
     /// Works on what flows have left to do; some steps to a frame, so that no frame is long. True
     /// if there is more.
+    /// Whether the batch holds another frame of timers, schedules or steps of flows. Nothing refuses
+    /// those: the other half of the batch is for what one brings along.
+    fn has_room_for_steps(&self) -> bool {
+        self.batch_bytes() <= self.batch_room_bytes / 2
+    }
+
     fn go_on_with_flows(&mut self) -> bool {
         let mut steps = 0;
-        while steps < STEPS_PER_ROUND_MAX {
+        while steps < STEPS_PER_ROUND_MAX && self.has_room_for_steps() {
             let mut did = 0;
             self.record(|engine, context, sink| {
                 did = engine.go_on(context, STEPS_PER_FRAME_MAX, sink);
@@ -535,7 +537,7 @@ impl Core {
             return;
         }
         for wanted in &poll.wanted.queues {
-            if wanted.queue.starts_with(TASK_QUEUES) {
+            if wanted.queue.starts_with(TASK_QUEUE_PREFIX) {
                 self.engine.note_poll(&wanted.queue, self.now_ms);
             }
         }
@@ -764,8 +766,7 @@ fn adds_flow_work(command: &FlowCommand) -> bool {
             WorkflowCommand::DefineTasks { .. }
             | WorkflowCommand::DefineWorkflow { .. }
             | WorkflowCommand::DefineHandler { .. }
-            | WorkflowCommand::Start { .. }
-            | WorkflowCommand::Publish { .. },
+            | WorkflowCommand::Start { .. },
         ) => true,
         FlowCommand::DeleteResource(_)
         | FlowCommand::CancelInstance(_)

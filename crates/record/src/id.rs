@@ -126,6 +126,13 @@ impl PartialEq for Payload {
 
 impl Eq for Payload {}
 
+/// A hash that spreads a number over all bits: the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
+pub const fn mix(value: u64) -> u64 {
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

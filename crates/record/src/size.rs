@@ -165,7 +165,6 @@ impl WorkflowCommand {
                 update.output.len() + texts + of_lines(&update.log)
             }
             WorkflowCommand::LogTask { lines, .. } => of_lines(lines),
-            WorkflowCommand::Publish { event, message } => event.len() + message.len(),
             WorkflowCommand::Control { verb, .. } => match verb {
                 WorkflowVerb::Rerun(rerun) => rerun.workflow_input.len() + rerun.task_input.len(),
                 WorkflowVerb::Skip { reference, input, output } => {
@@ -203,7 +202,6 @@ impl WorkflowCommand {
             WorkflowCommand::Start { request } => request.len(),
             WorkflowCommand::UpdateTask(update) => update.output.len(),
             WorkflowCommand::Signal(signal) => signal.output.len(),
-            WorkflowCommand::Publish { message, .. } => message.len(),
             WorkflowCommand::LogTask { .. }
             | WorkflowCommand::Control { .. }
             | WorkflowCommand::ForgetTask { .. }

@@ -21,10 +21,17 @@ pub use event::{
 pub use query::WorkflowQuery;
 
 use crate::flow::Key;
+use crate::id::mix;
+
+/// The tenant of workflows and their tasks.
+pub const WORKFLOW_TENANT: &str = "default";
+
+/// What the queues of tasks begin with.
+pub const TASK_QUEUE_PREFIX: &str = "conductor/";
 
 /// The queue of Conductor tasks: `[domain:]type[@namespace][-isolation]` behind a prefix.
 pub fn task_queue(domain: &str, task_type: &str, namespace: &str, isolation: &str) -> Box<str> {
-    let mut name = String::from("conductor/");
+    let mut name = String::from(TASK_QUEUE_PREFIX);
     if !domain.is_empty() {
         name.push_str(domain);
         name.push(':');
@@ -68,15 +75,6 @@ pub fn key_of(id: &str) -> Option<Key> {
     let middle = hex(middle.strip_prefix('8')?.strip_suffix("00")?)?;
     let key = Key::from_raw(high << 52 | middle << 48 | hex(low)?);
     (id_of(key) == id.to_ascii_lowercase()).then_some(key)
-}
-
-/// The finalizer of SplitMix64 (Steele, Lea, Flood 2014).
-fn mix(mut value: u64) -> u64 {
-    value ^= value >> 30;
-    value = value.wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    value ^= value >> 27;
-    value = value.wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use crate::convert::ms;
 use crate::v1::{self, result::Outcome};
 
@@ -67,6 +69,18 @@ impl Failure {
     #[must_use]
     pub fn progressed(self) -> Self {
         self.with(|fail| fail.progressed = true)
+    }
+
+    /// Leaves a JSON object behind: variables of the element, or the output of the task, that the job
+    /// is of. Means something for a failed attempt of a job of a flow only.
+    #[must_use]
+    pub fn variables(self, variables: impl Into<Bytes>) -> Self {
+        self.with(|fail| fail.variables = variables.into())
+    }
+
+    /// How much it leaves behind.
+    pub(crate) fn variables_bytes(&self) -> usize {
+        if let How::Fail(fail) = &self.how { fail.variables.len() } else { 0 }
     }
 
     fn with(mut self, change: impl FnOnce(&mut v1::Fail)) -> Self {

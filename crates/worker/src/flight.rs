@@ -209,8 +209,20 @@ impl Flight {
     }
 }
 
+/// The largest result, and the most that a failure leaves behind, in bytes: a message of 4 MiB has to
+/// hold it, and the server would end the stream over a larger one.
+const RESULT_BYTES_MAX: usize = (4 << 20) - (64 << 10);
+
 fn outcome(answer: Answer) -> Outcome {
+    let too_large = |bytes: usize| {
+        let message = format!("the result has {bytes} bytes, more than {RESULT_BYTES_MAX}");
+        Failure::permanent(message).into_outcome()
+    };
     match answer {
+        Ok(result) if result.len() > RESULT_BYTES_MAX => too_large(result.len()),
+        Err(failure) if failure.variables_bytes() > RESULT_BYTES_MAX => {
+            too_large(failure.variables_bytes())
+        }
         Ok(result) => Outcome::Complete(v1::Complete { result, documents: Vec::new() }),
         Err(failure) => failure.into_outcome(),
     }

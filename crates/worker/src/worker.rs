@@ -16,7 +16,7 @@ use tracing::{Instrument, debug, debug_span, info, warn};
 
 use crate::client::Client;
 use crate::convert::{Token, ms};
-use crate::error::Error;
+use crate::error::{Error, RefusalKind};
 use crate::failure::Failure;
 use crate::flight::{Answer, Flight};
 use crate::handler::{self, Guarded, Handler};
@@ -26,6 +26,7 @@ use crate::metrics::{Metrics, add};
 use crate::outbox::RefusedResult;
 use crate::stream::Received;
 use crate::v1;
+use crate::v1::result::Outcome;
 
 /// Jobs in flight, unless said otherwise.
 pub const CONCURRENCY_DEFAULT: u32 = 32;
@@ -409,6 +410,8 @@ impl Worker {
         if refusal.kind.is_transient() {
             // Not a verdict about the job: said again, behind what waits by then.
             self.flight.outbox.push_all([refused.result.clone()], 0);
+        } else if let Some(failed) = failed_by(refused) {
+            self.flight.outbox.push_all([failed], 0);
         }
     }
 
@@ -453,6 +456,24 @@ fn last_job_left(phase: Phase) -> Phase {
         Phase::Draining(_) | Phase::Cancelled(_) => Phase::PutBack(answers_until),
         Phase::PutBack(until) => Phase::PutBack(until),
     }
+}
+
+/// What is said instead of a result that no job can have, as one that is too large: it would be
+/// refused after every attempt.
+fn failed_by(refused: &RefusedResult) -> Option<v1::Result> {
+    let v1::Result { key, activation, ref outcome } = refused.result;
+    let ends = match outcome {
+        Some(Outcome::Complete(_) | Outcome::Throw(_)) => true,
+        // With nothing in it that could be refused, it is a failure of ours already.
+        Some(Outcome::Fail(fail)) => !fail.variables.is_empty(),
+        Some(Outcome::Release(_) | Outcome::Progress(_) | Outcome::Log(_)) | None => false,
+    };
+    if refused.refusal.kind != RefusalKind::InvalidArgument || !ends {
+        return None;
+    }
+    let message = format!("the result was refused: {}", refused.refusal.message);
+    let outcome = Some(Failure::permanent(message).into_outcome());
+    Some(v1::Result { key, activation, outcome })
 }
 
 fn observe(observer: Option<&Observer>, event: &WorkerEvent<'_>) {

@@ -178,6 +178,36 @@ async fn an_unanswered_result_is_said_again_after_the_connection_broke() {
 }
 
 #[tokio::test]
+async fn a_result_that_no_job_can_have_fails_it() {
+    let (_fake, mut session, handle, _ended) = begin(|worker| worker.handler(double)).await;
+    session.message().await;
+    session.send_jobs([job(1, "1")]);
+    assert_eq!(session.results(1).await.len(), 1);
+    let message = "the payload is too large".to_owned();
+    let refusal = v1::Refusal { message, grpc_code: 3, ..Default::default() };
+    let refused = vec![RefusedResult { index: 0, key: 1, refusal: Some(refusal) }];
+    session.send(ServerMessage { results: 1, refused, ..ServerMessage::default() });
+    let said = session.results(1).await.remove(0);
+    let Some(Outcome::Fail(fail)) = said.outcome else { panic!("{said:?}") };
+    assert_eq!((said.key, said.activation), (1, 1));
+    assert!(fail.permanent);
+    assert_eq!(fail.message, "the result was refused: the payload is too large");
+    assert_eq!(handle.metrics().refused, 1);
+}
+
+#[tokio::test]
+async fn a_result_that_no_message_can_hold_fails_its_job() {
+    let large = |_: Job<Bytes>| async { Ok::<_, Failure>(Bytes::from(vec![b'1'; 4 << 20])) };
+    let (_fake, mut session, ..) = begin(|worker| worker.raw_handler(large)).await;
+    session.message().await;
+    session.send_jobs([job(1, "1")]);
+    let said = session.results(1).await.remove(0);
+    let Some(Outcome::Fail(fail)) = said.outcome else { panic!("{said:?}") };
+    assert!(fail.permanent);
+    assert_eq!(fail.message, "the result has 4194304 bytes, more than 4128768");
+}
+
+#[tokio::test]
 async fn leases_are_extended_for_as_long_as_a_job_runs() {
     let release = Arc::new(Notify::new());
     let held = Arc::clone(&release);

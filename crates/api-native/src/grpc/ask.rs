@@ -183,7 +183,7 @@ pub(super) fn fail(lease: Lease, given: v1::Fail) -> Command {
         retries: given.retries,
         backoff_ms: given.backoff_ms,
         progressed: given.progressed,
-        variables: Default::default(),
+        variables: shared(&given.variables),
         kind: FailureKind::of(given.permanent),
     })
 }

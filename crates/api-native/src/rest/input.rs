@@ -313,6 +313,8 @@ object! { in
         progressed: Option<bool>,
         /// Retrying cannot help.
         permanent: Option<bool>,
+        /// Of a job of a flow: a JSON object, what the attempt leaves behind.
+        variables: Payload,
     }
 }
 

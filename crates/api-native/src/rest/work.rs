@@ -125,7 +125,7 @@ async fn fail(
         retries: asked.retries.map(|retries| retries.0),
         backoff_ms: asked.backoff_ms.map(|backoff| backoff.0),
         progressed: asked.progressed.unwrap_or(false),
-        variables: Default::default(),
+        variables: shared(asked.variables),
         kind: FailureKind::of(asked.permanent.unwrap_or(false)),
     });
     done(gateway, command).await

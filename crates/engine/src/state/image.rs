@@ -28,7 +28,7 @@ mod write;
 
 pub use load::LoadError;
 
-use windlass_record::id::{JobKey, Payload};
+use windlass_record::id::{JobKey, Payload, mix};
 
 use super::fair::Side;
 use super::job::{Job, Slot};
@@ -275,7 +275,5 @@ pub fn hash_image(key: &[u8], value: &[u8]) -> u64 {
         }
         hash = hash.wrapping_add(u64::try_from(part.len()).expect("a length fits 64 bits"));
     }
-    hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    (hash ^ hash >> 31).max(1)
+    mix(hash).max(1)
 }

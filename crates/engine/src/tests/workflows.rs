@@ -4,6 +4,7 @@
 
 mod control;
 mod forks;
+mod large;
 mod loops;
 mod tasks;
 mod timeouts;
@@ -102,6 +103,25 @@ impl Check {
                 crate::render::task(workflows, task, Some(&now)).expect("it is known")
             })
             .collect()
+    }
+
+    /// Takes the one job of a queue that a worker of ours asks.
+    #[track_caller]
+    pub(super) fn take_built_in(&mut self, queue: &str) -> Key {
+        let name = QueueName { tenant: "default".into(), queue: queue.into() };
+        let queue = self.engine.state().queue_named(&name).expect("the queue is there");
+        let command = ActivateJobs {
+            queues: vec![queue],
+            worker: "ours".into(),
+            lease_ms: LEASE_MS,
+            jobs_max: 2,
+            bytes_max: u64::MAX,
+            with_token: false,
+        };
+        match self.give(Command::ActivateJobs(command)) {
+            Ok(Answer::Activated(handed)) if handed.len() == 1 => handed[0].key,
+            other => panic!("one job: {other:?}"),
+        }
     }
 
     #[track_caller]

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use windlass_flow::FlowState;
 use windlass_flow::conductor::job::JobEnd;
-use windlass_flow::kernel::{NewJob, NewTaskJob, Overdue, Port, TaskJobNow};
+use windlass_flow::kernel::{NewJob, NewTaskJob, Port, TaskJobNow};
 use windlass_record::bound::{Bound, Bounds};
 use windlass_record::command::{JobOptions, QueueName};
 use windlass_record::event::{DeadlineKind, Event, JobCreated, Outcome, ReadyCause};
@@ -16,6 +16,7 @@ use windlass_record::policy::{
     RateWindow,
 };
 use windlass_record::rejection::Rejection;
+use windlass_record::workflow::WORKFLOW_TENANT;
 
 use super::guard::at_most;
 use crate::lifecycle::JobState;
@@ -23,9 +24,6 @@ use crate::retry::jitter;
 use crate::state::PairName;
 use crate::state::job::{Flags, Slot};
 use crate::{Answer, Sink, Step};
-
-/// The tenant of workflows.
-const TENANT: &str = "default";
 
 /// Jobs of flows are handed out in the order of their creation, a retried one at its old place, and
 /// leave nothing behind: what they did stands in their flow.
@@ -63,6 +61,10 @@ impl<S: Sink> Port for Step<'_, S> {
         self.bounds
     }
 
+    fn written(&self) -> usize {
+        self.flow_bytes
+    }
+
     fn create_job(&mut self, job: &NewJob) -> Key {
         let queue = queue_of(self, job);
         let options = JobOptions {
@@ -97,21 +99,27 @@ impl<S: Sink> Port for Step<'_, S> {
     }
 
     fn create_task_job(&mut self, job: &NewTaskJob) -> Key {
-        let name = QueueName { tenant: TENANT.into(), queue: job.queue.clone() };
+        let name = QueueName { tenant: WORKFLOW_TENANT.into(), queue: job.queue.clone() };
         let known = self.state.queue_named(&name);
-        let queue = known.unwrap_or_else(|| self.emit_queue(TENANT, &name.queue, &SETTINGS));
+        let queue =
+            known.unwrap_or_else(|| self.emit_queue(WORKFLOW_TENANT, &name.queue, &SETTINGS));
         let limits = &job.limits;
         let concurrency =
-            self.make_limit(TENANT, &limits.concurrency_key, LimitSettings::default());
-        let rate = self.make_limit(TENANT, &limits.rate_key, LimitSettings::default());
+            self.make_limit(WORKFLOW_TENANT, &limits.concurrency_key, LimitSettings::default());
+        let rate = self.make_limit(WORKFLOW_TENANT, &limits.rate_key, LimitSettings::default());
         let outcome = if limits.only_alert { DeadlineOutcome::Alert } else { DeadlineOutcome::End };
         let after = |ms: Option<u64>| ms.map(|ms| (ms, outcome));
+        // Where nothing says that silence costs an attempt, a worker that died costs none.
+        let lease = match limits.response_ms {
+            0 => DeadlineOutcome::Again,
+            _ => DeadlineOutcome::End,
+        };
         let options = JobOptions {
             concurrency_key: limits.concurrency_key.clone(),
             rate_key: limits.rate_key.clone(),
             exhausted: Exhausted::Fail,
             deadlines: Deadlines {
-                lease: DeadlineOutcome::End,
+                lease,
                 waiting: after(limits.waiting_ms),
                 attempt: after(limits.attempt_ms),
                 total: after(limits.total_ms),
@@ -190,7 +198,7 @@ impl<S: Sink> Port for Step<'_, S> {
     }
 
     fn set_limit(&mut self, name: &str, active_max: Option<u32>, rate: Option<(u32, u64)>) {
-        let known = self.state.limit_names.get(&(TENANT, name) as &dyn PairName).copied();
+        let known = self.state.limit_names.get(&(WORKFLOW_TENANT, name) as &dyn PairName).copied();
         let window_max = self.bounds.rate_window_size_max;
         let rate = rate.map(|(max, window_ms)| RateWindow { max: max.min(window_max), window_ms });
         let settings = LimitSettings { active_max, rate };
@@ -202,7 +210,7 @@ impl<S: Sink> Port for Step<'_, S> {
             return;
         }
         let limit = known.unwrap_or(LimitId(self.state.last_limit + 1));
-        let (tenant, implied) = (TENANT, false);
+        let (tenant, implied) = (WORKFLOW_TENANT, false);
         Step::emit(self, &Event::LimitConfigured { limit, tenant, name, settings, implied });
     }
 
@@ -217,13 +225,13 @@ impl crate::State {
         let job = self.job(slot);
         let alerted = |flag| job.flags.has(flag);
         let overdue = if alerted(Flags::ALERTED_TOTAL) {
-            Some(Overdue::Total)
+            Some(DeadlineKind::Total)
         } else if alerted(Flags::ALERTED_ATTEMPT) {
-            Some(Overdue::Attempt)
+            Some(DeadlineKind::Attempt)
         } else if alerted(Flags::ALERTED_WAITING) {
-            Some(Overdue::Waiting)
+            Some(DeadlineKind::Waiting)
         } else if alerted(Flags::ALERTED_LEASE) {
-            Some(Overdue::Response)
+            Some(DeadlineKind::Lease)
         } else {
             None
         };
@@ -256,16 +264,6 @@ pub(super) fn task_job_ends<S: Sink>(
         Outcome::Cancelled | Outcome::Skipped => JobEnd::Cancelled(message),
     };
     windlass_flow::conductor::job::job_ended(step, key, &now, end);
-}
-
-/// Which time of a task's job a deadline is.
-pub(super) fn overdue(kind: DeadlineKind) -> Overdue {
-    match kind {
-        DeadlineKind::Lease => Overdue::Response,
-        DeadlineKind::Waiting => Overdue::Waiting,
-        DeadlineKind::Attempt => Overdue::Attempt,
-        DeadlineKind::Total => Overdue::Total,
-    }
 }
 
 fn queue_of<S: Sink>(step: &mut Step<'_, S>, job: &NewJob) -> QueueId {

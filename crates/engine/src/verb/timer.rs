@@ -81,8 +81,7 @@ fn deadline_passed<S: Sink>(
     match (kind, outcome) {
         (_, DeadlineOutcome::End) if step.state.flow.workflows().task_of_job(key).is_some() => {
             let now = step.state.task_job_now(slot);
-            let overdue = super::flow::overdue(kind);
-            if windlass_flow::conductor::job::job_timed_out(step, key, &now, overdue) {
+            if windlass_flow::conductor::job::job_timed_out(step, key, &now, kind) {
                 step.end(slot, Outcome::TimedOut, words);
             } else {
                 // Its workflow stands still; it looks again when it goes on.

@@ -14,10 +14,8 @@ use super::definition::TaskDefinition;
 use super::lenient;
 use super::plan::{Kind, Plan, TaskNode};
 use super::state::{Definition, Handler, KnownTask, Task, Workflow};
+use crate::graph::Text;
 use crate::state::{FlowState, Todo, image};
-
-/// Lines kept of what is said about one task.
-const LOG_LINES_MAX: usize = 1_000;
 
 impl FlowState {
     pub(crate) fn apply_workflow(&mut self, now_ms: u64, event: &WorkflowEvent<'_>) {
@@ -133,12 +131,14 @@ impl FlowState {
             }
             WorkflowEvent::TaskFollowed { task, retried } => {
                 let record = self.task_mut(*task, now_ms);
-                record.followed = true;
+                let was_followed = std::mem::replace(&mut record.followed, true);
                 record.retried = *retried;
                 let (workflow, reference) = (record.workflow, record.reference.clone());
                 self.close_task(workflow, *task);
                 if !*retried {
                     self.tell_joins(workflow, &reference);
+                } else if was_followed {
+                    self.wait_again(workflow, &reference);
                 }
             }
             WorkflowEvent::TasksDropped { tasks } => {
@@ -153,11 +153,7 @@ impl FlowState {
             }
             WorkflowEvent::TaskLogged { task, lines } => {
                 let record = self.task_mut(*task, now_ms);
-                for line in lines.iter() {
-                    if record.log.len() < LOG_LINES_MAX {
-                        record.log.push((now_ms, (**line).into()));
-                    }
-                }
+                record.log.extend(lines.iter().map(|line| (now_ms, (**line).into())));
             }
             WorkflowEvent::TaskDefined { .. }
             | WorkflowEvent::TaskForgotten { .. }
@@ -539,6 +535,7 @@ impl FlowState {
             added: "".into(),
             log: Vec::new(),
             added_plan: None,
+            joins_on: BTreeSet::new(),
             waits_for: BTreeSet::new(),
         };
         let is_join = task.is_join(&self.workflows.plan_of(&task));
@@ -546,9 +543,6 @@ impl FlowState {
         self.link_task(scheduled.key, task);
         if is_join {
             self.watch(scheduled.key);
-        }
-        if scheduled.retry_of != NO_KEY {
-            self.watch_again(scheduled.workflow);
         }
         self.touch(image::WORKFLOW, scheduled.workflow);
         self.queue(Todo::Task(scheduled.key));
@@ -593,17 +587,14 @@ impl FlowState {
         let input = lenient::parse_object(&task.input);
         let settled = |reference: &str| {
             let newest = workflow.newest.get(reference).and_then(|key| self.workflows.task(*key));
-            newest.is_some_and(|task| task.followed && task.status.is_at_rest())
+            newest.is_some_and(|task| task.followed && !task.retried && task.status.is_at_rest())
         };
         let references = input.get("joinOn").and_then(Value::as_array);
-        let waits_for: BTreeSet<_> = references
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .filter(|reference| !settled(reference))
-            .map(Into::into)
-            .collect();
+        let joins_on: BTreeSet<Text> =
+            references.into_iter().flatten().filter_map(Value::as_str).map(Into::into).collect();
+        let waits_for = joins_on.iter().filter(|reference| !settled(reference)).cloned().collect();
         if let Some(task) = self.workflows.tasks.get_mut(&key) {
+            task.joins_on = joins_on;
             task.waits_for = waits_for;
             if let Some(workflow) = self.workflows.workflows.get_mut(&task.workflow) {
                 workflow.joins.insert(key);
@@ -611,7 +602,18 @@ impl FlowState {
         }
     }
 
-    /// A task that had ended goes on, or is forgotten: joins wait for it again.
+    /// A task that had ended goes on: joins wait for it again.
+    fn wait_again(&mut self, workflow: Key, reference: &Text) {
+        let Some(workflow) = self.workflows.workflows.get(&workflow) else { return };
+        for join in &workflow.joins {
+            let Some(join) = self.workflows.tasks.get_mut(join) else { continue };
+            if join.joins_on.contains(reference) {
+                join.waits_for.insert(reference.clone());
+            }
+        }
+    }
+
+    /// Tasks were forgotten: joins wait for them again.
     fn watch_again(&mut self, workflow: Key) {
         let joins = self.workflows.workflows.get(&workflow).map(|it| it.joins.clone());
         for join in joins.into_iter().flatten() {
@@ -675,6 +677,7 @@ impl FlowState {
     fn reopen(&mut self, key: Key, workflow: Key) {
         let Some(task) = self.workflows.tasks.get_mut(&key) else { return };
         task.followed = false;
+        let reference = task.reference.clone();
         let is_join = {
             let task = self.workflows.known_task(key);
             task.is_join(&self.workflows.plan_of(task))
@@ -685,7 +688,7 @@ impl FlowState {
         if is_join {
             self.watch(key);
         }
-        self.watch_again(workflow);
+        self.wait_again(workflow, &reference);
         self.queue(Todo::Task(key));
     }
 
@@ -782,11 +785,11 @@ impl Task {
 
 impl super::state::Workflows {
     /// The task definitions that a plan's tasks have now.
-    pub(crate) fn task_definitions_of(&self, plan: &Plan) -> Vec<(crate::graph::Text, Key)> {
+    pub(crate) fn task_definitions_of(&self, plan: &Plan) -> Vec<(Text, Key)> {
         let mut names: Vec<_> = plan.nodes.iter().map(|node| node.name.clone()).collect();
         names.sort_unstable();
         names.dedup();
-        let known = |name: crate::graph::Text| Some((name.clone(), *self.task_names.get(&name)?));
+        let known = |name: Text| Some((name.clone(), *self.task_names.get(&name)?));
         names.into_iter().filter_map(known).collect()
     }
 

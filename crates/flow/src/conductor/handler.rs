@@ -4,15 +4,14 @@ use serde_json::Value;
 use windlass_record::workflow::{TaskReference, TaskStatus, TaskUpdate, key_of};
 
 use super::start::{self, Start};
-use super::workflow::workflows;
+use super::state::Workflows;
 use super::{lenient, script, template, verb};
 use crate::kernel::Port;
 
-/// Lets every active handler of an event act. A handler that fails is passed over, as nobody waits
-/// for it.
-pub(crate) fn publish<P: Port>(port: &mut P, event: &str, message: &Value, id: &Value) {
-    let state = workflows(port);
-    let handlers: Vec<Value> = state
+/// What the active handlers of an event do, in order. What fails is passed over, as nobody waits for
+/// it.
+pub(crate) fn actions(state: &Workflows, event: &str, message: &Value) -> Vec<Value> {
+    state
         .handler_names
         .values()
         .filter_map(|key| state.handlers.get(key))
@@ -20,15 +19,9 @@ pub(crate) fn publish<P: Port>(port: &mut P, event: &str, message: &Value, id: &
         .filter(|handler| {
             lenient::flag(handler, "active") && lenient::text(handler, "event") == event
         })
-        .collect();
-    for handler in handlers {
-        if !holds(&handler, message) {
-            continue;
-        }
-        for action in lenient::list(&handler, "actions") {
-            act(port, action, event, message, id);
-        }
-    }
+        .filter(|handler| holds(handler, message))
+        .flat_map(|handler| lenient::list(&handler, "actions").to_vec())
+        .collect()
 }
 
 /// Whether the handler's condition holds; a condition that is more than simple does not.
@@ -54,7 +47,8 @@ impl template::Roots for OfMessage<'_> {
     }
 }
 
-fn act<P: Port>(port: &mut P, action: &Value, event: &str, message: &Value, id: &Value) {
+/// Does one of them.
+pub(crate) fn act<P: Port>(port: &mut P, action: &Value, event: &str, message: &Value, id: &Value) {
     let kind = lenient::text(action, "action");
     let payload = action.get(kind).cloned().unwrap_or_default();
     let resolved = template::resolve(&payload, &OfMessage(message), &mut super::seen::budget());

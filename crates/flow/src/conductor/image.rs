@@ -22,7 +22,7 @@ images! {
         retry_of, retried, seq, status, input, output, reason, domain, delay_s, callback_s, worker,
         polls, first_ms, scheduled_ms, started_ms, updated_ms, ended_ms, due_ms, child, job,
         advanced, followed, added, log
-    } + { added_plan: None, waits_for: BTreeSet::new() }
+    } + { added_plan: None, joins_on: BTreeSet::new(), waits_for: BTreeSet::new() }
     Workflow {
         definition, status, reason, input, output, variables, correlation_id, idempotency_key,
         task_to_domain, priority, created_by, event, parent_task, rate_limit_key, waits,

@@ -1,16 +1,16 @@
 //! What the end of a job means to the task that waited for it.
 
 use serde_json::Value;
+use windlass_record::event::DeadlineKind;
 use windlass_record::flow::Key;
 use windlass_record::workflow::{TaskChanged, TaskStatus, WorkflowEvent, WorkflowStatus, id_of};
 
 use super::definition::TimeoutPolicy;
-use super::task::{self, failure_reason};
+use super::state::Workflows;
+use super::task::{self, change, failure_reason};
 use super::workflow::{self, End, emit, workflows};
-use crate::kernel::{Overdue, Port, TaskJobNow};
-
-/// What the reason of a failed HTTP task begins with.
-const HTTP_FAILED: &str = "Failed to invoke HTTP task due to: ";
+use super::{lenient, schema};
+use crate::kernel::{Port, TaskJobNow};
 
 /// How a job of a task ended.
 #[derive(Clone, Copy, Debug)]
@@ -39,14 +39,6 @@ pub fn job_ended<P: Port>(port: &mut P, job: Key, now: &TaskJobNow, end: JobEnd<
         task::evaluated(port, key, answer);
         return;
     }
-    if let JobEnd::Failed(reason, _) = end
-        && let Some(response) = reason.strip_prefix(HTTP_FAILED)
-    {
-        // The worker of HTTP tasks can only say why; clients look for it in the output too.
-        let output = serde_json::json!({ "response": response }).to_string();
-        let changed = TaskChanged { output: Some(&output), ..TaskChanged::of(key) };
-        emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
-    }
     let (status, reason, output) = match end {
         JobEnd::Completed(result) => (TaskStatus::Completed, "", result),
         JobEnd::Failed(reason, true) => (TaskStatus::FailedWithTerminalError, reason, &[][..]),
@@ -66,7 +58,7 @@ pub fn job_ended<P: Port>(port: &mut P, job: Key, now: &TaskJobNow, end: JobEnd<
         emit(port, WorkflowEvent::TaskJobDetached { task: key });
         let status = Some(TaskStatus::InProgress);
         let changed = TaskChanged { status, output, ..TaskChanged::of(key) };
-        emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
+        change(port, changed);
         return;
     }
     ended(port, key, now, status, output, reason);
@@ -77,7 +69,7 @@ pub fn job_brought<P: Port>(port: &mut P, job: Key, output: &str) {
     let Some(key) = workflows(port).task_of_job(job) else { return };
     if !output.is_empty() {
         let changed = TaskChanged { output: Some(output), ..TaskChanged::of(key) };
-        emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
+        change(port, changed);
     }
 }
 
@@ -91,6 +83,12 @@ pub(crate) fn ended<P: Port>(
     reason: &str,
 ) {
     let started_ms = if now.started_ms == 0 { port.now_ms() } else { now.started_ms };
+    let done = status == TaskStatus::Completed;
+    let mismatch = if done { mismatch(workflows(port), key, output) } else { None };
+    let (status, reason) = match &mismatch {
+        Some(mismatch) => (TaskStatus::FailedWithTerminalError, &**mismatch),
+        None => (status, reason),
+    };
     let reason = windlass_record::bound::cut(reason, port.bounds().message_bytes_max);
     let changed = TaskChanged {
         status: Some(status),
@@ -101,12 +99,27 @@ pub(crate) fn ended<P: Port>(
         polls: Some(now.activations),
         ..TaskChanged::of(key)
     };
-    emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
+    change(port, changed);
+}
+
+/// How an output differs from what its task definition asks, if that is enforced.
+fn mismatch(state: &Workflows, key: Key, output: Option<&str>) -> Option<String> {
+    let task = state.known_task(key);
+    let definition = task::definition(state, task);
+    let schema = definition.output_schema.as_ref().filter(|_| definition.enforce_schema)?;
+    let output = Value::Object(lenient::parse_object(output.unwrap_or(&task.output)));
+    let mismatch = schema::check(schema, &output).err()?;
+    Some(format!("The output of task {} does not match its schema: {mismatch}", task.name))
 }
 
 /// A job's time is over. True when that ends the job; while the workflow stands still it does not,
 /// and [`overdue`] looks again when it goes on.
-pub fn job_timed_out<P: Port>(port: &mut P, job: Key, now: &TaskJobNow, kind: Overdue) -> bool {
+pub fn job_timed_out<P: Port>(
+    port: &mut P,
+    job: Key,
+    now: &TaskJobNow,
+    kind: DeadlineKind,
+) -> bool {
     let state = workflows(port);
     let Some(key) = state.task_of_job(job) else { return true };
     let task = state.known_task(key);
@@ -123,25 +136,25 @@ pub fn job_timed_out<P: Port>(port: &mut P, job: Key, now: &TaskJobNow, kind: Ov
     let since = |from_ms: u64| port.now_ms().saturating_sub(from_ms) / 1_000;
     let policy = definition.timeout_policy.name();
     let reason = match kind {
-        Overdue::Response => format!(
+        DeadlineKind::Lease => format!(
             "responseTimeout: {} exceeded for the taskId: {} with Task Definition: {}",
             definition.response_timeout_seconds,
             id_of(key),
             task.name
         ),
-        Overdue::Waiting => format!(
+        DeadlineKind::Waiting => format!(
             "Task poll timed out after {} seconds. Poll timeout configured as {} seconds. Timeout \
              policy configured to {policy}",
             since(task.scheduled_ms),
             definition.poll_timeout_seconds.unwrap_or(0)
         ),
-        Overdue::Attempt => format!(
+        DeadlineKind::Attempt => format!(
             "Task timed out after {} seconds. Timeout configured as {} seconds. Timeout policy \
              configured to {policy}",
             since(now.started_ms),
             definition.timeout_seconds
         ),
-        Overdue::Total => format!(
+        DeadlineKind::Total => format!(
             "Task timed out after {} seconds. Timeout configured as {} seconds. Timeout policy \
              configured to {policy}",
             since(task.first_ms),
@@ -149,7 +162,7 @@ pub fn job_timed_out<P: Port>(port: &mut P, job: Key, now: &TaskJobNow, kind: Ov
         ),
     };
     let ends_workflow =
-        kind != Overdue::Response && definition.timeout_policy == TimeoutPolicy::TimeOutWf;
+        kind != DeadlineKind::Lease && definition.timeout_policy == TimeoutPolicy::TimeOutWf;
     let workflow = task.workflow;
     ended(port, key, now, TaskStatus::TimedOut, None, &reason);
     if ends_workflow {
@@ -168,7 +181,7 @@ pub(crate) fn overdue<P: Port>(port: &mut P, workflow: Key) {
         let Some(kind) = now.overdue else { continue };
         let state = workflows(port);
         let policy = task::definition(state, state.known_task(key)).timeout_policy;
-        if kind != Overdue::Response && policy == TimeoutPolicy::AlertOnly {
+        if kind != DeadlineKind::Lease && policy == TimeoutPolicy::AlertOnly {
             continue;
         }
         job_timed_out(port, job, &now, kind);

@@ -11,8 +11,12 @@ use super::plan::{self, Plan};
 use super::seen::Seen;
 use super::state::Workflows;
 use super::workflow::{emit, workflows};
-use super::{lenient, refuse};
+use super::{lenient, refuse, schema, task};
+use crate::graph::Text;
 use crate::kernel::Port;
+
+/// Bytes of the task definitions in a snapshot: one for each of its tasks.
+const EMBEDDED_BYTES_MAX: usize = 4 << 20;
 
 /// What is to be started.
 #[derive(Clone, Debug, Default)]
@@ -118,18 +122,31 @@ pub(crate) fn start<P: Port>(port: &mut P, start: Start) -> Result<(Key, bool), 
         let message = format!("sub workflows in each other: more than the bound of {deepest}");
         return Err(NotStarted(refuse(RejectionKind::ResourceExhausted, message)));
     }
-    let (definition, limit) = definition(port, &start).map_err(NotStarted)?;
-    let state = workflows(port);
-    let plan = state.definitions.get(&definition).map(|it| it.plan.clone());
-    let plan = plan.unwrap_or_else(|| std::sync::Arc::new(Plan::compile(Value::Null)));
+    let (runs_by, (rate_limit_key, waits)) =
+        runs_by(workflows(port), &start).map_err(NotStarted)?;
+    let json = runs_by.json(workflows(port));
     let mut input = start.input;
     if !input.is_empty() {
-        for (name, value) in lenient::object(&plan.json, "inputTemplate").into_iter().flatten() {
+        for (name, value) in lenient::object(json, "inputTemplate").into_iter().flatten() {
             input.entry(name.as_str()).or_insert_with(|| value.clone());
         }
     }
-    let variables = lenient::object(&plan.json, "variables").cloned().unwrap_or_default();
-    let (rate_limit_key, waits) = limit;
+    let input = Value::Object(input);
+    if let Some(schema) = schema::enforced(json, "inputSchema") {
+        schema::check(schema, &input).map_err(|mismatch| {
+            let name = lenient::text(json, "name");
+            let message =
+                format!("The input of workflow {name} does not match its schema: {mismatch}");
+            NotStarted(refuse(RejectionKind::InvalidArgument, message))
+        })?;
+    }
+    let input = input.to_string();
+    let too_large = |problem| NotStarted(refuse(RejectionKind::InvalidArgument, problem));
+    task::fits(port, input.len()).map_err(too_large)?;
+
+    // Cannot fail from here.
+    let variables = lenient::object(json, "variables").cloned().unwrap_or_default();
+    let definition = runs_by.keep(port);
     let key = port.next_key();
     let parent_task = start.parent_task.unwrap_or(NO_KEY);
     emit(
@@ -138,7 +155,7 @@ pub(crate) fn start<P: Port>(port: &mut P, start: Start) -> Result<(Key, bool), 
             key,
             definition,
             parent_task,
-            input: &Value::Object(input).to_string(),
+            input: &input,
             variables: &Value::Object(variables).to_string(),
             correlation_id: &start.correlation_id,
             idempotency_key: &start.idempotency_key,
@@ -185,36 +202,65 @@ fn depth(state: &Workflows, mut task: Key) -> u32 {
     depth
 }
 
-/// The snapshot to run by, made if there is none, and the rate limit.
-fn definition<P: Port>(
-    port: &mut P,
-    start: &Start,
-) -> Result<(Key, (String, bool)), FlowRejection> {
+/// What a workflow runs by: a snapshot of its definition, with the task definitions of now in it.
+pub(crate) enum Snapshot {
+    /// Another one began with it.
+    Known(Key),
+    /// It is new, of a listed definition or of none.
+    New { name: Text, version: u32, of: Key, json: Value, text: String },
+}
+
+impl Snapshot {
+    fn new(state: &Workflows, plan: Plan, of: Key) -> Result<Snapshot, FlowRejection> {
+        let (name, version) = (plan.name.clone(), plan.version);
+        let json = embed(state, plan)?;
+        let text = json.to_string();
+        Ok(Snapshot::New { name, version, of, json, text })
+    }
+
+    fn json<'a>(&'a self, state: &'a Workflows) -> &'a Value {
+        match self {
+            Snapshot::Known(key) => {
+                state.definitions.get(key).map_or(&Value::Null, |it| &it.plan.json)
+            }
+            Snapshot::New { json, .. } => json,
+        }
+    }
+
+    /// Writes it down, if it is new.
+    pub(crate) fn keep<P: Port>(&self, port: &mut P) -> Key {
+        match self {
+            Snapshot::Known(key) => *key,
+            Snapshot::New { name, version, of, text, .. } => {
+                let key = port.next_key();
+                let (version, snapshot_of, listed) = (*version, *of, false);
+                let json = text.as_str();
+                let defined = WorkflowEvent::WorkflowDefined {
+                    key,
+                    name,
+                    version,
+                    listed,
+                    snapshot_of,
+                    json,
+                };
+                emit(port, defined);
+                key
+            }
+        }
+    }
+}
+
+/// The snapshot to run by, and the rate limit.
+fn runs_by(state: &Workflows, start: &Start) -> Result<(Snapshot, (String, bool)), FlowRejection> {
     if let Some(json) = &start.definition {
         let mut json = json.clone();
         if let Value::Object(object) = &mut json {
             object.insert("name".to_owned(), start.name.as_str().into());
         }
         let plan = checked(json)?;
-        let limit = rate_limit(workflows(port), &plan, start)?;
-        let name = plan.name.clone();
-        let version = plan.version;
-        let json = embed(workflows(port), plan).to_string();
-        let key = port.next_key();
-        emit(
-            port,
-            WorkflowEvent::WorkflowDefined {
-                key,
-                name: &name,
-                version,
-                listed: false,
-                snapshot_of: NO_KEY,
-                json: &json,
-            },
-        );
-        return Ok((key, limit));
+        let limit = rate_limit(state, &plan, start)?;
+        return Ok((Snapshot::new(state, plan, NO_KEY)?, limit));
     }
-    let state = workflows(port);
     let listed = state.listed_definition(&start.name, start.version).ok_or_else(|| {
         let version = start.version.map_or_else(|| "null".to_owned(), |it| it.to_string());
         refuse(
@@ -227,28 +273,20 @@ fn definition<P: Port>(
         Some(plan) => rate_limit(state, plan, start)?,
         None => (String::new(), false),
     };
-    Ok((snapshot(port, listed), limit))
+    Ok((snapshot(state, listed)?, limit))
 }
 
-/// The newest snapshot of a listed definition, made if task definitions have changed since.
-pub(crate) fn snapshot<P: Port>(port: &mut P, listed: Key) -> Key {
-    let state = workflows(port);
+/// The newest snapshot of a listed definition; another one if task definitions have changed since.
+pub(crate) fn snapshot(state: &Workflows, listed: Key) -> Result<Snapshot, FlowRejection> {
     let definition = state.definitions.get(&listed).expect("indexes name known definitions");
     if let Some(key) = state.snapshots.get(&listed)
         && let Some(snapshot) = state.definitions.get(key)
         && snapshot.embedded == state.task_definitions_of(&definition.plan)
     {
-        return *key;
+        return Ok(Snapshot::Known(*key));
     }
-    let (name, version) = (definition.name.clone(), definition.version);
     let json = serde_json::from_str(&definition.json).unwrap_or_default();
-    let json = embed(state, Plan::compile(json)).to_string();
-    let key = port.next_key();
-    let snapshot_of = listed;
-    let (name, json) = (&*name, json.as_str());
-    let listed = false;
-    emit(port, WorkflowEvent::WorkflowDefined { key, name, version, listed, snapshot_of, json });
-    key
+    Snapshot::new(state, Plan::compile(json), listed)
 }
 
 /// Compiles a definition that came with a request.
@@ -265,18 +303,28 @@ pub(crate) fn checked(json: Value) -> Result<Plan, FlowRejection> {
 }
 
 /// A definition with the task definitions of now in it, where it has none of its own.
-fn embed(state: &Workflows, plan: Plan) -> Value {
+fn embed(state: &Workflows, plan: Plan) -> Result<Value, FlowRejection> {
     let mut json = plan.json;
+    let mut bytes = 0;
     for node in &plan.nodes {
         let Some(known) = state.task_names.get(&node.name) else { continue };
         let Some(known) = state.task_definitions.get(known) else { continue };
         let Some(Value::Object(task)) = json.pointer_mut(&node.pointer) else { continue };
-        if !task.get("taskDefinition").is_some_and(Value::is_object) {
-            let definition = serde_json::from_str(&known.json).unwrap_or_default();
-            task.insert("taskDefinition".to_owned(), definition);
+        if task.get("taskDefinition").is_some_and(Value::is_object) {
+            continue;
         }
+        bytes += known.json.len();
+        if bytes > EMBEDDED_BYTES_MAX {
+            let message = format!(
+                "The task definitions of workflow {} are more than {EMBEDDED_BYTES_MAX} bytes",
+                plan.name
+            );
+            return Err(refuse(RejectionKind::ResourceExhausted, message));
+        }
+        let definition = serde_json::from_str(&known.json).unwrap_or_default();
+        task.insert("taskDefinition".to_owned(), definition);
     }
-    json
+    Ok(json)
 }
 
 /// How many workflows of a rate limit key may run at once; 0 is no limit.

@@ -234,7 +234,9 @@ pub struct Task {
     pub log: Vec<(u64, Text)>,
     /// The tasks that it added, compiled. Derived.
     pub(crate) added_plan: Option<Arc<Plan>>,
-    /// Of a join: reference names that it waits for. Derived.
+    /// Of a join: reference names that it is on. Derived.
+    pub(crate) joins_on: BTreeSet<Text>,
+    /// Of a join: reference names that it still waits for. Derived.
     pub(crate) waits_for: BTreeSet<Text>,
 }
 

@@ -27,6 +27,7 @@ use windlass_record::workflow::{
 use super::definition::TaskDefinition;
 use super::lenient;
 use super::plan::{Kind, Next, Node, Plan, TaskNode};
+use super::schema;
 use super::seen::Seen;
 use super::state::{Task, Workflows};
 use super::workflow::{self, End, emit, workflows};
@@ -108,9 +109,11 @@ pub(crate) fn schedule_with<P: Port>(
     }
     let key = port.next_key();
     let made = make(workflows(port), workflow, (&plan, number), place, more, key);
-    let (input, problem) = match made.input {
-        Ok(input) => (Value::Object(input), String::new()),
-        Err(problem) => (json!({}), problem),
+    let input = made.input.map(|input| Value::Object(input).to_string());
+    let input = input.and_then(|input| fits(port, input.len()).map(|()| input));
+    let (input, problem) = match input {
+        Ok(input) => (input, String::new()),
+        Err(problem) => ("{}".to_owned(), problem),
     };
     let domain = work::domain(port, workflow, &made.task_type, node.kind);
     emit(
@@ -129,7 +132,7 @@ pub(crate) fn schedule_with<P: Port>(
             retry_of: NO_KEY,
             first_ms: 0,
             status: TaskStatus::Scheduled,
-            input: &input.to_string(),
+            input: &input,
             reason: "",
             domain: &domain,
             delay_s: node.start_delay_s,
@@ -216,6 +219,14 @@ fn make(
                 input.insert(name.clone(), value.clone());
             }
         }
+    }
+    if definition.enforce_schema
+        && let (Some(schema), Ok(given)) = (&definition.input_schema, &input)
+        && let Err(mismatch) = schema::check(schema, &Value::Object(given.clone()))
+    {
+        input = Err(format!("The input of task {name} does not match its schema: {mismatch}"));
+    }
+    if let Ok(input) = &mut input {
         join::prepare(state, workflow, (plan, number), place, input);
         sub_workflow::prepare(state, workflow, json, input, node.kind);
     }
@@ -288,11 +299,7 @@ fn begin<P: Port>(port: &mut P, key: Key) {
         Kind::Terminate => terminate::begin(port, key),
         Kind::SetVariable => set_variable::begin(port, key),
         Kind::Wait => wait::begin(port, key),
-        Kind::Human => {
-            let changed =
-                TaskChanged { status: Some(TaskStatus::InProgress), ..TaskChanged::of(key) };
-            emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
-        }
+        Kind::Human => under_way(port, key),
         Kind::Inline | Kind::Lambda | Kind::Jq => script::begin(port, key),
         Kind::Event => event::begin(port, key),
         Kind::Noop => finish(port, key, TaskStatus::Completed, Some(&json!({})), ""),
@@ -314,6 +321,7 @@ fn proceed<P: Port>(port: &mut P, key: Key) {
         Kind::DoWhile => do_while::proceed(port, key),
         Kind::Wait => wait::proceed(port, key),
         Kind::SubWorkflow => sub_workflow::proceed(port, key),
+        Kind::Event => event::proceed(port, key),
         Kind::Simple
         | Kind::Dynamic
         | Kind::Builtin
@@ -327,7 +335,6 @@ fn proceed<P: Port>(port: &mut P, key: Key) {
         | Kind::Inline
         | Kind::Lambda
         | Kind::Jq
-        | Kind::Event
         | Kind::Noop => {}
     }
 }
@@ -339,6 +346,39 @@ pub(crate) fn fire<P: Port>(port: &mut P, key: Key) {
 }
 
 // ── ending ──────────────────────────────────────────────────────────────────────────────────
+
+/// Refuses a text that is larger than a payload may be: a batch of the log has to hold it, and what
+/// it grows to.
+pub(crate) fn fits<P: Port>(port: &P, bytes: usize) -> Result<(), String> {
+    let bound = port.bounds().payload_bytes_max;
+    if bytes <= bound {
+        return Ok(());
+    }
+    Err(format!("The payload size: {bytes} is greater than the permissible limit: {bound} bytes"))
+}
+
+/// Writes what changes about a task. A text that is too large ends it instead.
+pub(crate) fn change<P: Port>(port: &mut P, changed: TaskChanged<'_>) {
+    let texts = [changed.input, changed.output];
+    let largest = texts.into_iter().flatten().map(str::len).max().unwrap_or(0);
+    let problem = fits(port, largest).err();
+    let changed = match &problem {
+        Some(problem) => TaskChanged {
+            status: Some(TaskStatus::FailedWithTerminalError),
+            reason: Some(problem),
+            input: None,
+            output: None,
+            ..changed
+        },
+        None => changed,
+    };
+    emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
+}
+
+/// A task has begun, and goes on.
+pub(crate) fn under_way<P: Port>(port: &mut P, key: Key) {
+    change(port, TaskChanged { status: Some(TaskStatus::InProgress), ..TaskChanged::of(key) });
+}
 
 /// Ends a task.
 pub(crate) fn finish<P: Port>(
@@ -356,7 +396,7 @@ pub(crate) fn finish<P: Port>(
         reason: (!reason.is_empty()).then_some(reason),
         ..TaskChanged::of(key)
     };
-    emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
+    change(port, changed);
 }
 
 /// Ends a task that is no longer wanted, and what runs for it.
@@ -374,7 +414,7 @@ pub(crate) fn cancel<P: Port>(port: &mut P, key: Key) {
             polls: Some(polls),
             ..TaskChanged::of(key)
         };
-        emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
+        change(port, changed);
     } else {
         finish(port, key, TaskStatus::Canceled, None, "");
     }
@@ -385,11 +425,11 @@ pub(crate) fn cancel<P: Port>(port: &mut P, key: Key) {
             state.known(workflow).reason
         );
         let (status, by) = (WorkflowStatus::Terminated, NO_KEY);
-        workflow::end(
-            port,
-            child,
-            &End { status, reason: &reason, output: None, compensate: true, by },
-        );
+        // Whoever ends many at once has no room for what each of them gave.
+        let room = port.written() <= port.bounds().payload_bytes_max;
+        let output = (!room).then(|| json!({}));
+        let end = End { status, reason: &reason, output, compensate: true, by };
+        workflow::end(port, child, &end);
     }
 }
 
@@ -484,6 +524,9 @@ pub(crate) fn retry<P: Port>(port: &mut P, key: Key, delay_s: u32) {
             fresh.insert(name.clone(), value.clone());
         }
     }
+    let fresh = Value::Object(fresh).to_string();
+    let fits = port.written() <= port.bounds().payload_bytes_max && fits(port, fresh.len()).is_ok();
+    let input = if fits { fresh } else { task.input.to_string() };
     let (workflow, place, node) = (task.workflow, Place::of(task), task.node);
     let (reference, task_type) = (task.reference.clone(), task.task_type.clone());
     let (name, reason, domain) = (task.name.clone(), task.reason.clone(), task.domain.clone());
@@ -505,7 +548,7 @@ pub(crate) fn retry<P: Port>(port: &mut P, key: Key, delay_s: u32) {
             retry_of: key,
             first_ms,
             status: TaskStatus::Scheduled,
-            input: &Value::Object(fresh).to_string(),
+            input: &input,
             reason: &reason,
             domain: &domain,
             delay_s,

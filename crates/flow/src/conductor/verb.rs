@@ -15,7 +15,7 @@ use windlass_record::workflow::{
 use super::start::{self, Start};
 use super::task::set_variable::VARIABLES_BYTES_MAX;
 use super::workflow::{self, End, emit, workflows};
-use super::{handler, job, lenient, refuse};
+use super::{job, lenient, refuse};
 use crate::kernel::Port;
 
 pub(crate) use update::{blocking, update};
@@ -51,11 +51,6 @@ pub fn decide<P: Port>(
         WorkflowCommand::RequeueTasks { task_type } => Ok(update::requeue(port, task_type)),
         WorkflowCommand::Control { workflow, verb } => control(port, *workflow, verb),
         WorkflowCommand::Signal(signal) => update::signal(port, signal),
-        WorkflowCommand::Publish { event, message } => {
-            let message = json(message)?;
-            handler::publish(port, event, &message, &Value::Null);
-            Ok(WorkflowAnswer::Done)
-        }
     }
 }
 

@@ -10,14 +10,17 @@ use super::plan::Plan;
 use super::seen::{Seen, parsed};
 use super::start::{self, Start};
 use super::state::Workflows;
-use super::{lenient, task};
+use super::{lenient, schema, task};
 use crate::graph::Text;
-use crate::kernel::{FAN_OUT_MAX, Port};
+use crate::kernel::{FAN_OUT_MAX, Port, STEP_BYTES_MAX};
 
 /// Workflows that have ended and are kept, at most; the oldest go first.
 const ENDED_MAX: usize = 100_000;
 /// Bytes of those, about.
 const ENDED_BYTES_MAX: usize = 256 << 20;
+
+/// Bytes of the tasks that a failure workflow is told of.
+const FAILED_BYTES_MAX: usize = 1 << 20;
 
 /// Goes on with a workflow.
 pub(crate) fn go_on<P: Port>(port: &mut P, key: Key) {
@@ -118,15 +121,30 @@ pub(crate) fn end<P: Port>(port: &mut P, key: Key, end: &End<'_>) {
         Some(other) => json!({ "output": other }),
         None => output(workflows(port), key),
     };
-    let message_max = port.bounds().message_bytes_max;
+    let mut problem = None;
+    if end.status == WorkflowStatus::Completed
+        && let Some(schema) =
+            schema::enforced(&workflows(port).known(key).plan.json, "outputSchema")
+        && let Err(mismatch) = schema::check(schema, &output)
+    {
+        problem = Some(format!("The output of the workflow does not match its schema: {mismatch}"));
+    }
+    let output = output.to_string();
+    let (mut status, mut reason, mut compensate) = (end.status, end.reason, end.compensate);
+    let too_large = task::fits(port, output.len()).err();
+    let kept = if too_large.is_none() { &*output } else { "{}" };
+    let problem = too_large.or(problem);
+    if let Some(problem) = problem.as_ref().filter(|_| status == WorkflowStatus::Completed) {
+        (status, reason, compensate) = (WorkflowStatus::Failed, problem, true);
+    }
     emit(
         port,
         WorkflowEvent::WorkflowEnded {
             key,
-            status: end.status,
-            reason: windlass_record::bound::cut(end.reason, message_max),
-            output: &output.to_string(),
-            compensate: end.compensate,
+            status,
+            reason: windlass_record::bound::cut(reason, port.bounds().message_bytes_max),
+            output: kept,
+            compensate,
             by: end.by,
         },
     );
@@ -176,13 +194,18 @@ fn output(state: &Workflows, key: Key) -> Value {
 /// whoever waits for it is told.
 fn close<P: Port>(port: &mut P, key: Key) {
     let open: Vec<Key> = workflows(port).known(key).open.iter().copied().collect();
+    let mut followed = 0;
     for task in open.iter().take(FAN_OUT_MAX) {
         if !workflows(port).known_task(*task).status.is_at_rest() {
             task::cancel(port, *task);
         }
         emit(port, WorkflowEvent::TaskFollowed { task: *task, retried: false });
+        followed += 1;
+        if port.written() > STEP_BYTES_MAX {
+            break;
+        }
     }
-    if open.len() > FAN_OUT_MAX {
+    if followed < open.len() {
         emit(port, WorkflowEvent::WorkflowQueued { key });
         return;
     }
@@ -214,8 +237,11 @@ fn compensate<P: Port>(port: &mut P, key: Key) -> Option<String> {
     if workflow.failed_by != NO_KEY {
         input.insert("failureTaskId".to_owned(), id_of(workflow.failed_by).into());
     }
-    let failed = super::render::workflow(state, key, true, &|_| None).unwrap_or(Value::Null);
-    input.insert("failedWorkflow".to_owned(), failed);
+    // What it came to goes along while it is small.
+    let bytes = workflow.tasks.iter().filter_map(|task| state.task(*task));
+    let bytes = bytes.map(|task| task.input.len() + task.output.len()).sum::<usize>();
+    let failed = super::render::workflow(state, key, bytes <= FAILED_BYTES_MAX, &|_| None);
+    input.insert("failedWorkflow".to_owned(), failed.unwrap_or(Value::Null));
     let mut output = lenient::parse_object(&workflow.output);
     let start = Start {
         name: name.clone(),
@@ -272,7 +298,7 @@ pub(crate) fn tell_parent<P: Port>(port: &mut P, key: Key) {
         reason: Some(&reason),
         ..TaskChanged::of(parent)
     };
-    emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
+    task::change(port, changed);
 }
 
 /// The next workflow that waits for a place of the same rate limit key has it, if one is free.
@@ -296,13 +322,7 @@ fn retire<P: Port>(port: &mut P) {
         if state.ended.len() <= ENDED_MAX && state.ended_bytes <= ENDED_BYTES_MAX {
             return;
         }
-        // A child stays while its parent may look at it.
-        let oldest = state.ended.keys().map(|(_, key)| *key).take(FAN_OUT_MAX).find(|key| {
-            let parent = state.task(state.known(*key).parent_task);
-            let parent = parent.and_then(|task| state.workflow(task.workflow));
-            parent.is_none_or(|parent| parent.status.is_at_rest())
-        });
-        let Some(key) = oldest else { return };
+        let Some((_, key)) = state.ended.keys().next().copied() else { return };
         emit(port, WorkflowEvent::WorkflowRemoved { key, forget: false });
     }
 }

@@ -75,13 +75,6 @@ pub enum WorkflowCommand {
     },
     /// End the task that blocks a workflow: its first WAIT.
     Signal(SignalWorkflow),
-    /// An event came: handlers of its name act.
-    Publish {
-        /// `conductor:workflow:reference` and so on.
-        event: Box<str>,
-        /// A JSON object.
-        message: Bytes,
-    },
 }
 
 /// Which task.

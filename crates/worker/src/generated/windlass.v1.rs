@@ -1,4 +1,4 @@
-//! @generated from crates/api-native/proto/windlass/v1/windlass.proto crc32c:8a47ba26 bytes:17368
+//! @generated from crates/api-native/proto/windlass/v1/windlass.proto crc32c:c038732d bytes:17478
 //! by tools/codegen; a file module: `#[path = "generated/windlass.v1.rs"] pub mod v1;`
 
 #![allow(
@@ -339,6 +339,9 @@ pub struct Fail {
     pub progressed: bool,
     #[prost(bool, tag = "5")]
     pub permanent: bool,
+    /// Of a job of a flow: a JSON object, what the attempt leaves behind. Empty is none.
+    #[prost(bytes = "bytes", tag = "6")]
+    pub variables: ::prost::bytes::Bytes,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Throw {

@@ -277,3 +277,49 @@ fn limits_of_a_definition_hold_for_all_workflows() {
     assert_eq!(check.poll_tasks("few", 10).len(), 1, "released at once");
     check.compare_rebuilt();
 }
+
+#[test]
+fn schemas_are_enforced_when_asked() {
+    let schema = |field: &str| {
+        let data = json!({ "type": "object", "required": [field] });
+        json!({ "name": "s", "version": 1, "type": "JSON", "data": data })
+    };
+    let mut check = Check::new();
+    check.define_task(&json!({ "name": "t", "enforceSchema": true,
+        "inputSchema": schema("given"), "outputSchema": schema("made") }));
+    let mut strict = definition("w", &json!([simple_with("t", &json!({ "given": 1 }))]));
+    strict["inputSchema"] = schema("asked");
+    strict["outputSchema"] = schema("told");
+    strict["outputParameters"] = json!({ "told": "${t.output.made}" });
+    check.define(&strict);
+    let refused = check.request_workflow(&json!({ "name": "w", "input": { "other": 1 } }));
+    let refused = refused.expect_err("its input does not match").to_string();
+    assert!(refused.contains("does not match its schema: /: 'asked' is missing"), "{refused}");
+
+    let key = check.start_workflow("w", &json!({ "asked": 1 }));
+    check.do_task("t", &json!({ "else": 1 }));
+    check.assert_status(key, "FAILED");
+    assert_eq!(check.shown(key), ["t FAILED_WITH_TERMINAL_ERROR"]);
+    let reason = check.workflow(key)["tasks"][0]["reasonForIncompletion"].clone();
+    assert_eq!(reason, "The output of task t does not match its schema: /: 'made' is missing");
+    let key = check.start_workflow("w", &json!({ "asked": 1 }));
+    check.do_task("t", &json!({ "made": 1 }));
+    check.assert_status(key, "COMPLETED");
+
+    strict["tasks"] = json!([simple_with("t", &json!({ "else": 1 }))]);
+    check.define(&strict);
+    let key = check.start_workflow("w", &json!({ "asked": 1 }));
+    assert_eq!(check.shown(key), ["t FAILED_WITH_TERMINAL_ERROR"]);
+
+    // What comes out of a workflow is held against its schema; unless nobody asks.
+    strict["tasks"] = json!([simple("u")]);
+    strict["outputParameters"] = json!({ "else": 1 });
+    for (enforced, status) in [(true, "FAILED"), (false, "COMPLETED")] {
+        strict["enforceSchema"] = json!(enforced);
+        check.define(&strict);
+        let key = check.start_workflow("w", &json!({ "asked": 1 }));
+        check.do_task("u", &json!({}));
+        check.assert_status(key, status);
+    }
+    check.compare_rebuilt();
+}

@@ -1,10 +1,12 @@
 //! The times of a task in each of its states, and what follows when one is over.
 
 use serde_json::{Value, json};
-use windlass_record::workflow::{TaskReference, TaskStatus, TaskUpdate, WorkflowVerb};
+use windlass_record::workflow::{
+    EVALUATION_QUEUE, TaskReference, TaskStatus, TaskUpdate, WorkflowVerb,
+};
 
 use super::{definition, id, simple};
-use crate::verb::check::Check;
+use crate::verb::check::{Check, LEASE_MS};
 
 /// A workflow of one task with this definition, started.
 fn with(task: &Value) -> (Check, windlass_record::flow::Key) {
@@ -188,6 +190,31 @@ fn the_time_of_a_workflow_ends_it_also_while_it_is_paused() {
         check.settle();
         check.assert_status(key, "TIMED_OUT");
         assert_eq!(check.shown(key), ["t CANCELED"]);
+        check.compare_rebuilt();
+    }
+}
+
+#[test]
+fn a_worker_of_ours_that_died_costs_no_attempt() {
+    let script = json!({ "name": "i", "taskReferenceName": "i", "type": "INLINE",
+        "inputParameters": { "evaluatorType": "javascript", "expression": "new Date(0).getTime()" } });
+    let http = json!({ "name": "h", "taskReferenceName": "h", "type": "HTTP",
+        "inputParameters": { "uri": "http://nowhere", "method": "GET" } });
+    for (task, queue, result) in [
+        (script, EVALUATION_QUEUE, "{\"value\":0}"),
+        (http, "conductor/HTTP", "{\"response\":{\"statusCode\":200}}"),
+    ] {
+        let mut check = Check::new();
+        check.define(&definition("w", &json!([task])));
+        let key = check.start_workflow("w", &json!({}));
+        let lost = check.take_built_in(queue);
+        check.pass(LEASE_MS);
+        check.settle();
+        check.assert_status(key, "RUNNING");
+        let again = check.take_built_in(queue);
+        assert_eq!(again, lost, "the same job");
+        check.done(again, result);
+        check.assert_status(key, "COMPLETED");
         check.compare_rebuilt();
     }
 }

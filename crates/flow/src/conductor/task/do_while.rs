@@ -5,10 +5,10 @@
 
 use serde_json::{Map, Value, json};
 use windlass_record::flow::Key;
-use windlass_record::workflow::{TaskChanged, TaskStatus, WorkflowEvent};
+use windlass_record::workflow::{TaskStatus, WorkflowEvent};
 
 use super::script::{self, Evaluation};
-use super::{Place, emit, finish, lenient, schedule_with, workflows};
+use super::{Place, emit, finish, fits, lenient, schedule_with, under_way, workflows};
 use crate::conductor::plan::Kind;
 use crate::conductor::seen::parsed;
 use crate::conductor::state::{Task, Workflows};
@@ -31,8 +31,7 @@ pub(super) fn begin<P: Port>(port: &mut P, key: Key) {
         finish(port, key, TaskStatus::Completed, Some(&json!({ "iteration": 0 })), "");
         return;
     }
-    let changed = TaskChanged { status: Some(TaskStatus::InProgress), ..TaskChanged::of(key) };
-    emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
+    under_way(port, key);
     emit(port, WorkflowEvent::TaskAdvanced { task: key, to: 1 });
 }
 
@@ -110,15 +109,19 @@ fn round_ended<P: Port>(port: &mut P, key: Key) {
         ended(port, key, true);
         return;
     }
+    let own = &plan.node(task.node).reference;
+    // All rounds are put together only for a condition that looks at them.
+    let rounds = match asks_only_the_round(condition, own) {
+        true => round(state, key, task),
+        false => output(state, key, task),
+    };
     // What the condition sees: the input, the loop's own output, the outputs of the round.
     let mut seen = lenient::parse_object(&task.input);
-    let rounds = output(state, key, task);
     let round = rounds.get(&task.advanced.to_string()).cloned().unwrap_or_default();
     if let Value::Object(round) = round {
         seen.extend(round);
     }
-    let own = plan.node(task.node).reference.to_string();
-    seen.insert(own, Value::Object(rounds));
+    seen.insert(own.to_string(), Value::Object(rounds));
     let seen = Value::Object(seen);
     match script::javascript(port, key, condition, &[("$", &seen)]) {
         Evaluation::Done(value) => decided(port, key, &value),
@@ -128,6 +131,26 @@ fn round_ended<P: Port>(port: &mut P, key: Key) {
         }
         Evaluation::Asked => {}
     }
+}
+
+/// Whether all that a condition asks of its loop is the number of the round: it names what it looks
+/// at, and of the loop only that.
+fn asks_only_the_round(condition: &str, own: &str) -> bool {
+    condition.split('$').skip(1).all(|behind| {
+        let (name, rest) = if let Some(behind) = behind.strip_prefix('.') {
+            let end = behind.find(|it: char| !it.is_alphanumeric() && it != '_');
+            behind.split_at(end.unwrap_or(behind.len()))
+        } else {
+            let quoted = |quote: &str| {
+                let behind = behind.strip_prefix(&format!("[{quote}"))?;
+                behind.split_once(&format!("{quote}]"))
+            };
+            let Some(found) = quoted("'").or_else(|| quoted("\"")) else { return false };
+            found
+        };
+        let number = [".iteration", "['iteration']", "[\"iteration\"]"];
+        name != own || number.iter().any(|number| rest.starts_with(number))
+    })
 }
 
 /// The condition is known.
@@ -143,6 +166,10 @@ fn ended<P: Port>(port: &mut P, key: Key, again: bool) {
         let to = task.advanced.saturating_add(1);
         forget_old(port, key);
         emit(port, WorkflowEvent::TaskAdvanced { task: key, to });
+        return;
+    }
+    if let Err(problem) = fits(port, of_loop(state, key).map(|(_, it)| it.output.len()).sum()) {
+        finish(port, key, TaskStatus::FailedWithTerminalError, None, &problem);
         return;
     }
     let output = Value::Object(output(state, key, task));
@@ -173,15 +200,36 @@ fn forget_old<P: Port>(port: &mut P, key: Key) {
     }
 }
 
+/// The records of a loop's rounds that count, oldest first.
+fn of_loop(state: &Workflows, key: Key) -> impl DoubleEndedIterator<Item = (Key, &Task)> {
+    let workflow = state.known(state.known_task(key).workflow);
+    let records = workflow.tasks.range(key..).map(|other| (*other, state.known_task(*other)));
+    records.filter(move |(_, other)| other.loop_task == key && !other.retried)
+}
+
+/// What the newest round gave: `{"iteration": n, "n": {reference: output}}`.
+fn round(state: &Workflows, key: Key, task: &Task) -> Map<String, Value> {
+    let newest: Vec<&Task> = of_loop(state, key)
+        .rev()
+        .map(|(_, other)| other)
+        .take_while(|other| other.iteration == task.advanced)
+        .collect();
+    put_together(state, task, newest.into_iter().rev())
+}
+
 /// What the rounds gave: `{"iteration": n, "1": {reference: output}}`.
 pub(crate) fn output(state: &Workflows, key: Key, task: &Task) -> Map<String, Value> {
+    put_together(state, task, of_loop(state, key).map(|(_, other)| other))
+}
+
+fn put_together<'a>(
+    state: &Workflows,
+    task: &Task,
+    records: impl Iterator<Item = &'a Task>,
+) -> Map<String, Value> {
     let mut output = Map::new();
     output.insert("iteration".to_owned(), task.advanced.into());
-    let workflow = state.known(task.workflow);
-    for other in workflow.tasks.range(key..).filter_map(|other| state.task(*other)) {
-        if other.loop_task != key || other.retried {
-            continue;
-        }
+    for other in records {
         let plan = state.plan_of(other);
         let reference = match other.among == task.among {
             true => plan.node(other.node).reference.to_string(),
@@ -200,4 +248,31 @@ pub(crate) fn output(state: &Workflows, key: Key, task: &Task) -> Map<String, Va
         output.insert("loopItem".to_owned(), items.get(index).cloned().unwrap_or_default());
     }
     output
+}
+
+#[cfg(test)]
+mod tests {
+    use super::asks_only_the_round;
+
+    #[test]
+    fn a_condition_that_looks_at_other_rounds_is_told_apart() {
+        for condition in [
+            "$.l['iteration'] < 3",
+            "if ($.l[\"iteration\"] < $.value) { true; } else { false; }",
+            "$.l.iteration < $['n'] && $.body.done",
+            "true",
+        ] {
+            assert!(asks_only_the_round(condition, "l"), "{condition}");
+        }
+        for condition in [
+            "$.l['1'].body.done",
+            "$.l[$.l.iteration].body.done",
+            "$['l']['2']",
+            "$[name].x",
+            "f($)",
+            "$.l",
+        ] {
+            assert!(!asks_only_the_round(condition, "l"), "{condition}");
+        }
+    }
 }

@@ -1,53 +1,90 @@
-//! EVENT: something is published for event handlers.
+//! EVENT: something is published, and every handler of it acts, a bounded number at a time.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use windlass_record::flow::Key;
 use windlass_record::workflow::{TaskChanged, TaskStatus, WorkflowEvent, id_of};
 
-use super::{emit, finish, lenient, workflows};
+use super::{change, emit, finish, lenient, workflows};
+use crate::conductor::state::Workflows;
 use crate::conductor::{handler, start};
-use crate::kernel::Port;
+use crate::kernel::{FAN_OUT_MAX, Port, STEP_BYTES_MAX};
+
+/// All handlers have acted.
+const ALL: u32 = u32::MAX;
 
 /// Publishes it.
 pub(super) fn begin<P: Port>(port: &mut P, key: Key) {
     let state = workflows(port);
-    let task = state.known_task(key);
-    let workflow = state.known(task.workflow);
-    let plan = state.plan_of(task);
-    let node = task.node(&plan);
-    let waits = node.async_complete;
-    let sink = plan.task_json(task.node).get("sink").cloned().unwrap_or_default();
-    let sink = start::resolve_in(state, task.workflow, &sink);
-    let sink = sink.as_str().unwrap_or_default().to_owned();
-    let name = match sink.split_once(':') {
-        None if sink == "conductor" => {
-            format!("conductor:{}:{}", workflow.plan.name, node.reference)
-        }
-        Some(("conductor", name)) => format!("conductor:{}:{name}", workflow.plan.name),
-        Some(_) | None => {
-            let problem = format!("Error when trying to access sink: {sink} is not built in");
+    let name = match name(state, key) {
+        Ok(name) => name,
+        Err(problem) => {
             finish(port, key, TaskStatus::Failed, None, &problem);
             return;
         }
     };
+    let mut output = message(state, key);
+    output.insert("event_produced".to_owned(), name.into());
+    let output = Value::Object(output).to_string();
+    let status = Some(TaskStatus::InProgress);
+    change(port, TaskChanged { status, output: Some(&output), ..TaskChanged::of(key) });
+    emit(port, WorkflowEvent::TaskQueued { task: key });
+}
+
+/// What it is called.
+fn name(state: &Workflows, key: Key) -> Result<String, String> {
+    let task = state.known_task(key);
+    let plan = state.plan_of(task);
+    let sink = plan.task_json(task.node).get("sink").cloned().unwrap_or_default();
+    let sink = start::resolve_in(state, task.workflow, &sink);
+    let sink = sink.as_str().unwrap_or_default();
+    let workflow = &state.known(task.workflow).plan.name;
+    match sink.split_once(':') {
+        None if sink == "conductor" => {
+            Ok(format!("conductor:{workflow}:{}", task.node(&plan).reference))
+        }
+        Some(("conductor", name)) => Ok(format!("conductor:{workflow}:{name}")),
+        Some(_) | None => Err(format!("Error when trying to access sink: {sink} is not built in")),
+    }
+}
+
+/// What it says.
+fn message(state: &Workflows, key: Key) -> Map<String, Value> {
+    let task = state.known_task(key);
+    let workflow = state.known(task.workflow);
     let mut message = lenient::parse_object(&task.input);
     message.insert("workflowInstanceId".to_owned(), id_of(task.workflow).into());
     message.insert("workflowType".to_owned(), (*workflow.plan.name).into());
     message.insert("workflowVersion".to_owned(), workflow.plan.version.into());
     message.insert("correlationId".to_owned(), (*workflow.correlation_id).into());
-    let mut output = message.clone();
-    output.insert("event_produced".to_owned(), name.as_str().into());
-    let message = Value::Object(message);
-    let output = Value::Object(output);
-    if waits {
-        let changed = TaskChanged {
-            status: Some(TaskStatus::InProgress),
-            output: Some(&output.to_string()),
-            ..TaskChanged::of(key)
-        };
-        emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
-    } else {
-        finish(port, key, TaskStatus::Completed, Some(&output), "");
+    message
+}
+
+/// Lets some handlers act; when all have, it is done, unless somebody else is to say so.
+pub(super) fn proceed<P: Port>(port: &mut P, key: Key) {
+    let state = workflows(port);
+    let task = state.known_task(key);
+    let (begun, waits) = (task.advanced, task.node(&state.plan_of(task)).async_complete);
+    if begun == ALL {
+        return;
     }
-    handler::publish(port, &name, &message, &json!(id_of(key)));
+    let name = lenient::parse_object(&task.output).remove("event_produced");
+    let name = name.as_ref().and_then(Value::as_str).unwrap_or_default();
+    let message = Value::Object(message(state, key));
+    let actions = handler::actions(state, name, &message);
+    let mut to = begun;
+    let already = usize::try_from(begun).unwrap_or(usize::MAX);
+    for action in actions.iter().skip(already).take(FAN_OUT_MAX) {
+        handler::act(port, action, name, &message, &json!(id_of(key)));
+        to += 1;
+        if port.written() > STEP_BYTES_MAX {
+            break;
+        }
+    }
+    if usize::try_from(to).is_ok_and(|to| to < actions.len()) {
+        emit(port, WorkflowEvent::TaskAdvanced { task: key, to });
+    } else if waits {
+        emit(port, WorkflowEvent::TaskAdvanced { task: key, to: ALL });
+    } else {
+        finish(port, key, TaskStatus::Completed, None, "");
+    }
 }

@@ -4,23 +4,17 @@ use serde_json::{Map, Value, json};
 use windlass_record::flow::Key;
 use windlass_record::workflow::{TaskChanged, TaskStatus, WorkflowEvent};
 
-use super::{Place, emit, finish, lenient, schedule, workflows};
+use super::{Place, change, emit, finish, fits, lenient, schedule, under_way, workflows};
 use crate::conductor::plan::{Plan, TaskNode, problems};
 use crate::conductor::state::Workflows;
-use crate::kernel::{FAN_OUT_MAX, Port};
+use crate::kernel::{FAN_OUT_MAX, Port, STEP_BYTES_MAX};
 
 /// The field of an added task with what its fork gives it.
 pub(crate) const FORKED_INPUT: &str = "_forkedInput";
 
 /// Begins the branches that are written down.
 pub(super) fn begin<P: Port>(port: &mut P, key: Key) {
-    under_way(port, key, None);
-}
-
-fn under_way<P: Port>(port: &mut P, key: Key, input: Option<&str>) {
-    let status = Some(TaskStatus::InProgress);
-    let changed = TaskChanged { status, input, ..TaskChanged::of(key) };
-    emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
+    under_way(port, key);
     emit(port, WorkflowEvent::TaskQueued { task: key });
 }
 
@@ -30,30 +24,34 @@ pub(super) fn begin_dynamic<P: Port>(port: &mut P, key: Key) {
     let task = state.known_task(key);
     let plan = state.plan_of(task);
     let input = lenient::parse_object(&task.input);
-    let branches = match branches(state, key, plan.task_json(task.node), &input) {
-        Ok(branches) => branches,
+    let bound = usize::try_from(port.bounds().loop_items_max).unwrap_or(usize::MAX);
+    let added = branches(state, key, plan.task_json(task.node), &input, bound);
+    let added = added.and_then(|added| compiled(port, added));
+    let (added, compiled) = match added {
+        Ok(added) => added,
         Err(problem) => {
             finish(port, key, TaskStatus::FailedWithTerminalError, None, &problem);
             return;
         }
     };
-    let count = u64::try_from(branches.len()).unwrap_or(u64::MAX);
-    let bound = u64::from(port.bounds().loop_items_max);
-    if count > bound {
-        let problem = format!("{count} branches of a dynamic fork: more than the bound of {bound}");
-        finish(port, key, TaskStatus::FailedWithTerminalError, None, &problem);
-        return;
-    }
-    let added = Value::Array(branches);
-    let compiled = Plan::compile_added(added.clone());
-    if let Some(problem) = problems(&compiled).into_iter().next() {
-        finish(port, key, TaskStatus::FailedWithTerminalError, None, &problem);
-        return;
-    }
     let references = references(&compiled, &Place::of(workflows(port).known_task(key)));
-    emit(port, WorkflowEvent::TasksAdded { task: key, tasks: &added.to_string() });
+    emit(port, WorkflowEvent::TasksAdded { task: key, tasks: &added });
     let input = json!({ "forkedTasks": references }).to_string();
-    under_way(port, key, Some(&input));
+    let status = Some(TaskStatus::InProgress);
+    change(port, TaskChanged { status, input: Some(&input), ..TaskChanged::of(key) });
+    emit(port, WorkflowEvent::TaskQueued { task: key });
+}
+
+/// Added tasks as they are kept, and what they mean.
+fn compiled<P: Port>(port: &P, added: Vec<Value>) -> Result<(String, Plan), String> {
+    let added = Value::Array(added);
+    let text = added.to_string();
+    fits(port, text.len())?;
+    let compiled = Plan::compile_added(added);
+    match problems(&compiled).into_iter().next() {
+        Some(problem) => Err(problem),
+        None => Ok((text, compiled)),
+    }
 }
 
 /// The reference names of added branches.
@@ -74,11 +72,20 @@ fn branches(
     key: Key,
     json: &Value,
     input: &Map<String, Value>,
+    bound: usize,
 ) -> Result<Vec<Value>, String> {
+    let within = |list: Option<&Value>| {
+        let count = list.and_then(Value::as_array).map_or(0, Vec::len);
+        if count <= bound {
+            return Ok(());
+        }
+        Err(format!("{count} branches of a dynamic fork: more than the bound of {bound}"))
+    };
     let task = state.known_task(key);
     let tasks_parameter = lenient::text(json, "dynamicForkTasksParam");
     if !tasks_parameter.is_empty() {
         let inputs_parameter = lenient::text(json, "dynamicForkTasksInputParamName");
+        within(input.get(tasks_parameter))?;
         return written(input.get(tasks_parameter), input.get(inputs_parameter));
     }
     let name = input.get("forkTaskName").and_then(Value::as_str);
@@ -89,10 +96,13 @@ fn branches(
             **other != key && state.task(**other).is_some_and(|it| !it.added.is_empty())
         });
         let prefix = if forks.count() > 0 { format!("_{}", task.reference) } else { String::new() };
+        within(input.get("forkTaskInputs"))?;
         return one_for_each(&prefix, name, workflow, input);
     }
     let parameter = lenient::text(json, "dynamicForkJoinTasksParam");
-    match input.get(parameter).and_then(|list| list.get("dynamicTasks").or(Some(list))) {
+    let list = input.get(parameter).and_then(|list| list.get("dynamicTasks").or(Some(list)));
+    within(list)?;
+    match list {
         Some(Value::Array(list)) => Ok(list.iter().map(legacy).collect()),
         Some(_) | None => Err(format!(
             "Input '{parameter}' is invalid. Cannot create a dynamic fork: a list is expected"
@@ -189,14 +199,17 @@ pub(super) fn proceed<P: Port>(port: &mut P, key: Key) {
         }
     };
     let begun = usize::try_from(from).unwrap_or(usize::MAX);
-    let some: Vec<TaskNode> = starts.iter().skip(begun).take(FAN_OUT_MAX).copied().collect();
-    if some.is_empty() {
+    let mut to = from;
+    for first in starts.iter().skip(begun).take(FAN_OUT_MAX) {
+        schedule(port, workflow, *first, &place);
+        to += 1;
+        if port.written() > STEP_BYTES_MAX {
+            break;
+        }
+    }
+    if to == from {
         finish(port, key, TaskStatus::Completed, None, "");
         return;
     }
-    for first in &some {
-        schedule(port, workflow, *first, &place);
-    }
-    let to = from.saturating_add(u32::try_from(some.len()).unwrap_or(u32::MAX));
     emit(port, WorkflowEvent::TaskAdvanced { task: key, to });
 }

@@ -3,9 +3,9 @@
 
 use serde_json::{Map, Value};
 use windlass_record::flow::Key;
-use windlass_record::workflow::{TaskChanged, TaskStatus, WorkflowEvent};
+use windlass_record::workflow::{TaskStatus, WorkflowEvent};
 
-use super::{Place, emit, finish, fork, lenient, workflows};
+use super::{Place, emit, finish, fits, fork, lenient, under_way, workflows};
 use crate::conductor::plan::{Kind, Next, Plan, TaskNode};
 use crate::conductor::seen::parsed;
 use crate::conductor::state::Workflows;
@@ -42,8 +42,7 @@ pub(super) fn prepare(
 
 /// Begins to wait.
 pub(super) fn begin<P: Port>(port: &mut P, key: Key) {
-    let changed = TaskChanged { status: Some(TaskStatus::InProgress), ..TaskChanged::of(key) };
-    emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
+    under_way(port, key);
     emit(port, WorkflowEvent::TaskQueued { task: key });
 }
 
@@ -71,7 +70,13 @@ pub(super) fn proceed<P: Port>(port: &mut P, key: Key) {
     }
     let mut output = Map::new();
     let (mut with_errors, mut failures) = (false, Vec::new());
-    for (name, branch) in joined(state, key) {
+    let joined = joined(state, key);
+    let bytes = joined.iter().map(|(_, branch)| state.known_task(*branch).output.len()).sum();
+    if let Err(problem) = fits(port, bytes) {
+        finish(port, key, TaskStatus::FailedWithTerminalError, None, &problem);
+        return;
+    }
+    for (name, branch) in joined {
         let branch = state.known_task(branch);
         let result = parsed(&branch.output);
         if result.as_object().is_some_and(|it| !it.is_empty()) {

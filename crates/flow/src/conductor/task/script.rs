@@ -4,9 +4,9 @@
 
 use serde_json::{Map, Value, json};
 use windlass_record::flow::Key;
-use windlass_record::workflow::{EVALUATION_QUEUE, TaskChanged, TaskStatus, WorkflowEvent};
+use windlass_record::workflow::{EVALUATION_QUEUE, TaskStatus, WorkflowEvent};
 
-use super::{do_while, emit, finish, lenient, switch, workflows};
+use super::{do_while, emit, finish, fits, lenient, switch, under_way, workflows};
 use crate::conductor::plan::Kind;
 use crate::conductor::script::{self, STEPS_DEFAULT, ScriptError};
 use crate::kernel::{NewTaskJob, Port};
@@ -33,8 +33,7 @@ pub(super) fn javascript<P: Port>(
         Err(ScriptError::Failed(problem)) => Evaluation::Failed(problem),
         // What takes long here may be quick there.
         Err(ScriptError::Unsupported | ScriptError::Budget) => {
-            ask(port, task, "javascript", source, bindings);
-            Evaluation::Asked
+            ask(port, task, "javascript", source, bindings)
         }
     }
 }
@@ -45,19 +44,24 @@ fn ask<P: Port>(
     language: &str,
     source: &str,
     bindings: &[(&str, &Value)],
-) {
+) -> Evaluation {
     let bindings: Map<String, Value> =
         bindings.iter().map(|(name, value)| ((*name).to_owned(), (*value).clone())).collect();
     let payload = json!({
         "language": language, "form": "expression", "script": source, "bindings": bindings
     });
+    let payload = payload.to_string().into_bytes();
+    if let Err(problem) = fits(port, payload.len()) {
+        return Evaluation::Failed(problem);
+    }
     let job = port.create_task_job(&NewTaskJob {
         queue: EVALUATION_QUEUE.into(),
         job_type: EVALUATION_QUEUE.into(),
-        payload: payload.to_string().into_bytes().into(),
+        payload: payload.into(),
         ..NewTaskJob::default()
     });
     emit(port, WorkflowEvent::TaskJobAttached { task, job, evaluates: true });
+    Evaluation::Asked
 }
 
 /// Evaluates what the task is about.
@@ -72,8 +76,8 @@ pub(super) fn begin<P: Port>(port: &mut P, key: Key) {
         if given.is_empty() { lenient::text(json, field).to_owned() } else { given.to_owned() }
     };
     if kind == Kind::Jq {
-        ask(port, key, "jq", &written("queryExpression"), &[("$", &input)]);
-        under_way(port, key);
+        let asked = ask(port, key, "jq", &written("queryExpression"), &[("$", &input)]);
+        came(port, key, asked);
         return;
     }
     if kind == Kind::Lambda {
@@ -94,13 +98,13 @@ pub(super) fn begin<P: Port>(port: &mut P, key: Key) {
     }
 }
 
-fn under_way<P: Port>(port: &mut P, key: Key) {
-    let changed = TaskChanged { status: Some(TaskStatus::InProgress), ..TaskChanged::of(key) };
-    emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
+fn run<P: Port>(port: &mut P, key: Key, source: &str, input: &Value) {
+    let came_of_it = javascript(port, key, source, &[("$", input)]);
+    came(port, key, came_of_it);
 }
 
-fn run<P: Port>(port: &mut P, key: Key, source: &str, input: &Value) {
-    match javascript(port, key, source, &[("$", input)]) {
+fn came<P: Port>(port: &mut P, key: Key, evaluation: Evaluation) {
+    match evaluation {
         Evaluation::Done(value) => done(port, key, Ok(json!({ "value": value }))),
         Evaluation::Failed(problem) => done(port, key, Err(problem)),
         Evaluation::Asked => under_way(port, key),

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 use windlass_record::flow::{Key, NO_KEY};
-use windlass_record::workflow::{TaskChanged, TaskStatus, WorkflowEvent, id_of};
+use windlass_record::workflow::{TaskChanged, TaskStatus, id_of};
 
-use super::{emit, finish, lenient, workflows};
+use super::{change, finish, lenient, workflows};
 use crate::conductor::plan::Kind;
 use crate::conductor::start::{self, Start, resolve_in};
 use crate::conductor::state::Workflows;
@@ -86,7 +86,7 @@ pub(super) fn begin<P: Port>(port: &mut P, key: Key) {
                 output: Some(&output),
                 ..TaskChanged::of(key)
             };
-            emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
+            change(port, changed);
         }
         Err(refused) => {
             let problem = format!("Unable to start sub workflow: {refused}");

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 use windlass_record::flow::Key;
-use windlass_record::workflow::{TaskChanged, TaskStatus, WorkflowEvent};
+use windlass_record::workflow::{TaskChanged, TaskStatus};
 
 use super::script::{self, Evaluation};
-use super::{emit, finish, lenient, workflows};
+use super::{change, finish, lenient, workflows};
 use crate::conductor::plan::{Kind, Node, TaskNode};
 use crate::conductor::state::Task;
 use crate::kernel::Port;
@@ -59,7 +59,7 @@ pub(super) fn chosen<P: Port>(port: &mut P, key: Key, value: &Value) {
         output: Some(&output.to_string()),
         ..TaskChanged::of(key)
     };
-    emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
+    change(port, changed);
 }
 
 /// Where the chosen case begins; `None` when it holds nothing.

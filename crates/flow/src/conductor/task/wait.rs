@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use windlass_record::flow::Key;
-use windlass_record::workflow::{TaskChanged, TaskStatus, WorkflowEvent};
+use windlass_record::workflow::{TaskStatus, WorkflowEvent};
 
-use super::{Task, emit, finish, lenient, workflows};
+use super::{Task, emit, finish, lenient, under_way, workflows};
 use crate::conductor::time;
 use crate::kernel::Port;
 
@@ -15,8 +15,7 @@ pub(super) fn begin<P: Port>(port: &mut P, key: Key) {
         finish(port, key, TaskStatus::FailedWithTerminalError, None, &problem);
         return;
     }
-    let changed = TaskChanged { status: Some(TaskStatus::InProgress), ..TaskChanged::of(key) };
-    emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
+    under_way(port, key);
     proceed(port, key);
 }
 

@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 use windlass_record::flow::Key;
-use windlass_record::workflow::{WorkflowEvent, task_queue};
+use windlass_record::workflow::{TASK_QUEUE_PREFIX, WorkflowEvent, task_queue};
 
-use super::{emit, finish, jitter_ms, lenient, workflows};
+use super::{emit, jitter_ms, lenient, workflows};
 use crate::conductor::definition::{TaskDefinition, TimeoutPolicy};
 use crate::conductor::plan::Kind;
 use crate::conductor::verb::define;
@@ -21,16 +21,6 @@ pub(super) fn begin<P: Port>(port: &mut P, key: Key) {
     let plan = state.plan_of(task);
     let kind = task.node(&plan).kind;
     let definition = super::definition(state, task);
-    let bound = port.bounds().payload_bytes_max;
-    if task.input.len() > bound {
-        let problem = format!(
-            "The payload size: {} is greater than the permissible limit: {bound} bytes",
-            task.input.len()
-        );
-        let status = windlass_record::workflow::TaskStatus::FailedWithTerminalError;
-        finish(port, key, status, None, &problem);
-        return;
-    }
     // Limits are those of the definition as it is now, for all workflows alike.
     let limited = state.task_definition(&task.name);
     if limited.is_none() && definition.has_limits() {
@@ -90,7 +80,7 @@ fn limits(
 
 /// The limit key of a task definition.
 pub(crate) fn limit_key(name: &str) -> Box<str> {
-    format!("conductor/{name}").into()
+    format!("{TASK_QUEUE_PREFIX}{name}").into()
 }
 
 /// The domain that a task goes to: that of its type, else that of all; of several the first that

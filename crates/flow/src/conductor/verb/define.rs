@@ -14,6 +14,19 @@ use crate::conductor::workflow::{emit, workflows};
 use crate::conductor::{lenient, refuse};
 use crate::kernel::Port;
 
+/// Definitions of one kind that are kept: of tasks, of workflows with their versions and snapshots, of
+/// event handlers.
+const DEFINITIONS_MAX: usize = 100_000;
+
+/// Refuses another definition where there are as many as there may be.
+fn has_room(known: usize, more: usize, what: &str) -> Result<(), FlowRejection> {
+    if known + more <= DEFINITIONS_MAX {
+        return Ok(());
+    }
+    let message = format!("{what}: there are {known}, and no more than {DEFINITIONS_MAX} are kept");
+    Err(refuse(RejectionKind::ResourceExhausted, message))
+}
+
 /// New task definitions, all or none.
 pub(super) fn tasks<P: Port>(
     port: &mut P,
@@ -36,6 +49,12 @@ pub(super) fn tasks<P: Port>(
         }
         read.push((definition, json));
     }
+    let state = workflows(port);
+    let is_new = |(definition, _): &&(TaskDefinition, Value)| {
+        !state.task_names.contains_key(definition.name.as_str())
+    };
+    let more = read.iter().filter(is_new).count();
+    has_room(state.task_definitions.len(), more, "task definitions")?;
 
     // Cannot fail from here.
     for (definition, json) in read {
@@ -88,6 +107,7 @@ pub(super) fn workflow<P: Port>(
         let message = format!("Workflow with {name}.{version} already exists!");
         return Err(refuse(RejectionKind::AlreadyExists, message));
     }
+    has_room(workflows(port).definitions.len(), 1, "workflow definitions")?;
     let json = plan.json.to_string();
     let key = port.next_key();
     let (name, snapshot_of, json) = (&*name, NO_KEY, json.as_str());
@@ -136,6 +156,7 @@ pub(super) fn handler<P: Port>(
         let message = format!("EventHandler with name {name} already exists!");
         return Err(refuse(RejectionKind::AlreadyExists, message));
     }
+    has_room(workflows(port).handlers.len(), usize::from(!exists), "event handlers")?;
     let key = port.next_key();
     let json = Value::to_string(&handler);
     emit(port, WorkflowEvent::HandlerDefined { key, name, json: &json });

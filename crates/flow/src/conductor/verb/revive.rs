@@ -9,6 +9,7 @@ use windlass_record::workflow::{
 use super::{conflict, json, known};
 use crate::conductor::plan::Kind;
 use crate::conductor::state::Workflows;
+use crate::conductor::task::change;
 use crate::conductor::workflow::{emit, workflows};
 use crate::conductor::{lenient, refuse, start, task};
 use crate::kernel::Port;
@@ -37,18 +38,21 @@ pub(super) fn restart<P: Port>(port: &mut P, key: Key, latest: bool) -> Result<(
     }
     let workflow = workflows(port).known(key);
     let plan = workflow.plan.clone();
-    let mut definition = workflow.definition;
+    let mut runs_by = start::Snapshot::Known(workflow.definition);
     if latest {
         let listed = workflows(port).listed_definition(&plan.name, None).ok_or_else(|| {
             let message = format!("Unable to find latest definition for {}", plan.name);
             refuse(RejectionKind::NotFound, message)
         })?;
-        definition = start::snapshot(port, listed);
+        runs_by = start::snapshot(workflows(port), listed)?;
     }
     if status == WorkflowStatus::Completed && !plan.restartable {
         let message = format!("Workflow: {} is non-restartable", id_of(key));
         return Err(refuse(RejectionKind::NotFound, message));
     }
+
+    // Cannot fail from here.
+    let definition = runs_by.keep(port);
     drop_all(port, key);
     let variables = variables(workflows(port), definition);
     let again = WorkflowRevived {
@@ -114,9 +118,29 @@ pub(super) fn retry<P: Port>(
             id_of(target)
         )));
     }
+    let bytes = bytes_again(workflows(port), target);
+    task::fits(port, bytes).map_err(|problem| {
+        let message = format!("too much failed to be retried at once, restart it. {problem}");
+        refuse(RejectionKind::ResourceExhausted, message)
+    })?;
+
+    // Cannot fail from here.
     retry_one(port, target);
     revive_parents(port, target);
     Ok(())
+}
+
+/// What the tasks that a retry schedules again have as input (bytes).
+fn bytes_again(state: &Workflows, key: Key) -> usize {
+    let bytes =
+        |tasks: Vec<Key>| tasks.iter().map(|task| state.known_task(*task).input.len()).sum();
+    let mut sum: usize = bytes(failed(state, key));
+    let mut child = key;
+    while let Some((parent_task, parent)) = parent_of(state, child) {
+        sum += bytes(siblings(state, parent, parent_task));
+        child = parent;
+    }
+    sum
 }
 
 /// The newest records that can be tried again.
@@ -167,33 +191,16 @@ fn try_again<P: Port>(port: &mut P, key: Key) {
     }
     let status = Some(TaskStatus::InProgress);
     let changed = TaskChanged { status, reason: Some(""), ..TaskChanged::of(key) };
-    emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
+    change(port, changed);
 }
 
 /// Whatever a workflow runs for runs again, with the siblings that were cancelled.
 fn revive_parents<P: Port>(port: &mut P, key: Key) {
     let mut child = key;
-    loop {
+    while let Some((parent_task, parent)) = parent_of(workflows(port), child) {
         let state = workflows(port);
-        let parent_task = state.known(child).parent_task;
-        let Some(record) = state.task(parent_task).filter(|task| task.child == child) else {
-            return;
-        };
-        let parent = record.workflow;
         let ended = state.known(parent).status.is_at_rest();
-        let others: Vec<Key> = failed(state, parent)
-            .into_iter()
-            .filter(|other| {
-                let status = state.known_task(*other).status;
-                *other != parent_task
-                    && (status == TaskStatus::Canceled
-                        || state
-                            .known_task(*other)
-                            .node(&state.plan_of(state.known_task(*other)))
-                            .kind
-                            == Kind::Join)
-            })
-            .collect();
+        let others = siblings(state, parent, parent_task);
         if ended {
             let again = revived(state, parent);
             emit(port, WorkflowEvent::WorkflowRevived(Box::new(again)));
@@ -203,7 +210,7 @@ fn revive_parents<P: Port>(port: &mut P, key: Key) {
             reason: Some(""),
             ..TaskChanged::of(parent_task)
         };
-        emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
+        change(port, changed);
         if ended {
             for other in others {
                 try_again(port, other);
@@ -211,6 +218,23 @@ fn revive_parents<P: Port>(port: &mut P, key: Key) {
         }
         child = parent;
     }
+}
+
+/// The task that a workflow runs for, and the workflow of that.
+fn parent_of(state: &Workflows, child: Key) -> Option<(Key, Key)> {
+    let parent_task = state.known(child).parent_task;
+    let record = state.task(parent_task).filter(|task| task.child == child)?;
+    Some((parent_task, record.workflow))
+}
+
+/// What ended with a task because that failed: cancelled ones, and joins.
+fn siblings(state: &Workflows, workflow: Key, task: Key) -> Vec<Key> {
+    let ended_with_it = |other: &Key| {
+        let record = state.known_task(*other);
+        let is_join = record.node(&state.plan_of(record)).kind == Kind::Join;
+        *other != task && (record.status == TaskStatus::Canceled || is_join)
+    };
+    failed(state, workflow).into_iter().filter(ended_with_it).collect()
 }
 
 /// Begins again, or from a task.
@@ -317,7 +341,7 @@ fn rerun_from<P: Port>(port: &mut P, workflow: Key, key: Key, input: Option<&str
         if at_rest {
             let status = Some(TaskStatus::InProgress);
             let changed = TaskChanged { status, ..TaskChanged::of(loop_task) };
-            emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
+            change(port, changed);
         }
         loop_task = next;
     }
@@ -333,5 +357,5 @@ fn rerun_from<P: Port>(port: &mut P, workflow: Key, key: Key, input: Option<&str
         child: Some(NO_KEY),
         ..TaskChanged::of(key)
     };
-    emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
+    change(port, changed);
 }

@@ -10,6 +10,7 @@ use windlass_record::workflow::{
 
 use super::{json, known};
 use crate::conductor::refuse;
+use crate::conductor::task::change;
 use crate::conductor::workflow::{emit, workflows};
 use crate::kernel::Port;
 
@@ -72,6 +73,6 @@ pub(super) fn decide<P: Port>(
         })),
     );
     let changed = TaskChanged { output: Some(&output), ..TaskChanged::of(key) };
-    emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
+    change(port, changed);
     Ok(())
 }

@@ -11,12 +11,13 @@ use windlass_record::workflow::{
 use super::{json, known};
 use crate::conductor::plan::Kind;
 use crate::conductor::state::{Task, Workflows};
+use crate::conductor::task::{self, change};
 use crate::conductor::workflow::{emit, workflows};
 use crate::conductor::{job, lenient, refuse};
 use crate::kernel::{Port, TaskJobNow};
 
-/// Lines of one update that are kept.
-const LOG_LINES_MAX: usize = 100;
+/// Tasks that one request makes ready.
+const REQUEUED_MAX: usize = 100_000;
 
 /// Decides [`TaskUpdate`].
 pub(crate) fn update<P: Port>(
@@ -45,11 +46,7 @@ pub(crate) fn update<P: Port>(
     }
 
     // Cannot fail from here.
-    let lines: Vec<_> =
-        command.log.iter().take(LOG_LINES_MAX).map(|line| (&**line).into()).collect();
-    if !lines.is_empty() {
-        emit(port, WorkflowEvent::TaskLogged { task: key, lines: lines.into() });
-    }
+    write_log(port, key, &command.log);
     if command.status.is_at_rest() {
         end(port, key, command, output.as_deref());
     } else {
@@ -104,21 +101,21 @@ fn output<P: Port>(
     if command.output.is_empty() {
         return Ok(None);
     }
-    let bound = port.bounds().payload_bytes_max;
-    if command.output.len() > bound {
-        let size = command.output.len();
-        let message = format!(
-            "The payload size: {size} is greater than the permissible limit: {bound} bytes"
-        );
-        return Err(refuse(RejectionKind::InvalidArgument, message));
-    }
+    let fits = |bytes| {
+        let refused = |message| refuse(RejectionKind::InvalidArgument, message);
+        task::fits(port, bytes).map_err(refused)
+    };
+    fits(command.output.len())?;
     let Value::Object(given) = json(&command.output)? else { return Ok(None) };
-    if !command.merge {
-        return Ok(Some(Value::Object(given).to_string()));
+    let mut output = given;
+    if command.merge {
+        let mut merged = lenient::parse_object(&workflows(port).known_task(key).output);
+        merged.extend(output);
+        output = merged;
     }
-    let mut merged = lenient::parse_object(&workflows(port).known_task(key).output);
-    merged.extend(given);
-    Ok(Some(Value::Object(merged).to_string()))
+    let output = Value::Object(output).to_string();
+    fits(output.len())?;
+    Ok(Some(output))
 }
 
 fn end<P: Port>(port: &mut P, key: Key, command: &TaskUpdate, output: Option<&str>) {
@@ -153,7 +150,7 @@ fn put_back<P: Port>(port: &mut P, key: Key, command: &TaskUpdate, output: Optio
         callback_s: Some(command.callback_s),
         ..TaskChanged::of(key)
     };
-    emit(port, WorkflowEvent::TaskChanged(Box::new(changed)));
+    change(port, changed);
     if let Some(job) = job.filter(|_| works) {
         port.put_back_task_job(job, u64::from(command.callback_s) * 1_000);
     }
@@ -168,11 +165,21 @@ pub(super) fn log<P: Port>(
     if workflows(port).task(key).is_none() {
         return Err(no_task(key));
     }
-    let lines: Vec<_> = lines.iter().take(LOG_LINES_MAX).map(|line| (&**line).into()).collect();
+    write_log(port, key, lines);
+    Ok(WorkflowAnswer::Done)
+}
+
+/// Lines beyond what an attempt may say are dropped, and long ones are cut.
+fn write_log<P: Port>(port: &mut P, key: Key, lines: &[Box<str>]) {
+    let bounds = port.bounds();
+    let lines_max = usize::try_from(bounds.log_lines_per_attempt_max).unwrap_or(usize::MAX);
+    let line_bytes_max = bounds.log_line_bytes_max;
+    let room = lines_max.saturating_sub(workflows(port).known_task(key).log.len());
+    let cut = |line| windlass_record::bound::cut(line, line_bytes_max).to_owned();
+    let lines: Vec<_> = lines.iter().take(room).map(|line| cut(line).into()).collect();
     if !lines.is_empty() {
         emit(port, WorkflowEvent::TaskLogged { task: key, lines: lines.into() });
     }
-    Ok(WorkflowAnswer::Done)
 }
 
 /// Tasks of a type that were put back are ready now; says how many.
@@ -185,6 +192,7 @@ pub(super) fn requeue<P: Port>(port: &mut P, task_type: &str) -> WorkflowAnswer 
         .map(|(job, _)| *job)
         .collect();
     jobs.sort_unstable();
+    jobs.truncate(REQUEUED_MAX);
     let mut count = 0;
     for job in jobs {
         count += u32::from(port.ready_task_job(job));
