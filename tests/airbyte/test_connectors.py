@@ -84,10 +84,11 @@ class Faker(Case):
         self.assertEqual(summary["checksums"]["sourceMismatched"], 0)
         self.assertEqual(summary["checksums"]["destinationMismatched"], 0)
         self.assertGreater(summary["checksums"]["destinationCompared"], 5)
-        # Nothing is new: the second sync goes on from the state of the first.
-        again = self.sync("source-faker", self.CONFIG)
-        self.assertEqual(again["sync"], 2)
-        self.assertEqual(again["recordsEmitted"], 100, "products come again")
+        # Nothing is new: the next syncs go on from the state of the first, and keep it.
+        for sync in (2, 3):
+            again = self.sync("source-faker", self.CONFIG)
+            self.assertEqual((again["sync"], again["recordsEmitted"]), (sync, 0))
+            self.assertEqual(len(again["state"]), 3)
         self.assertEqual(self.counts(), [(5000, 5000), (100, 100)])
 
     def test_killed_half_way_and_resumed(self):

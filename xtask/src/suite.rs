@@ -58,6 +58,11 @@ const STEPS: &[Step] = &[
         work: Command("tests/conductor/run", &[]),
         needs: &["node", "npm", "python3"],
     },
+    Step {
+        name: "connectors",
+        work: Command("tests/airbyte/run-connectors", &[]),
+        needs: &["python3"],
+    },
 ];
 
 pub(crate) fn run(words: &[String]) -> Result<(), String> {
