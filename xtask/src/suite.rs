@@ -59,6 +59,11 @@ const STEPS: &[Step] = &[
         needs: &["node", "npm", "python3"],
     },
     Step { name: "airbyte", work: Command("tests/airbyte/run", &[]), needs: &["python3"] },
+    Step {
+        name: "connectors",
+        work: Command("tests/airbyte/run-connectors", &[]),
+        needs: &["python3"],
+    },
 ];
 
 pub(crate) fn run(words: &[String]) -> Result<(), String> {

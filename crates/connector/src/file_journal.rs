@@ -340,7 +340,7 @@ mod tests {
             journal.commit(&commit).unwrap();
             journal.configuration(Side::Source, r#"{"token":2}"#).unwrap();
             journal
-                .change(|book| drop(book.generations.insert(Descriptor::new("a", "n"), 3)))
+                .change(|book| book.generations.extend([(Descriptor::new("a", "n"), 3)]))
                 .unwrap();
         }
         let journal = FileJournal::open(folder.path()).unwrap();

@@ -397,6 +397,19 @@ fn streams_without_states_get_one_and_are_acknowledged() {
     assert_eq!(summary.state[1]["stream"]["stream_state"], json!({}));
 }
 
+/// A source with nothing new says nothing: its state stays, and no empty one takes its place.
+#[test]
+fn a_stream_with_nothing_new_keeps_its_state() {
+    let mut case = Case::new(json!({"count": 10}), plain());
+    let state = json!({"type": "STREAM", "stream": {"stream_descriptor": {"name": "a"},
+        "stream_state": {"cursor": 10}}});
+    case.state = vec![Arc::from(state.to_string())];
+    let summary = case.run();
+    assert_eq!((summary.status, summary.records_emitted), (Status::Completed, 0));
+    assert_eq!(summary.state, [state]);
+    assert_eq!(case.memory.last().sequence, 0, "there was nothing to commit");
+}
+
 #[test]
 fn mixed_states_are_an_error() {
     let summary = Case::new(source("mixed_states"), plain()).run();
@@ -501,6 +514,8 @@ fn a_journal_that_fails_fails_the_attempt() {
     assert_eq!(summary.status, Status::Failed);
     let failure = summary.failures.iter().find(|f| f.failure_origin == Origin::Persistence);
     assert!(failure.unwrap().internal_message.as_ref().unwrap().contains("the disk is full"));
+    // Acknowledged, but not durable: the next attempt begins before it.
+    assert_eq!((summary.records_committed, summary.state.len()), (0, 0));
 }
 
 #[test]

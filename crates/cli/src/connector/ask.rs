@@ -65,8 +65,10 @@ impl Which {
 
 /// This program, as a helper.
 pub(crate) fn helper() -> Result<Helper, Failure> {
-    let program =
-        std::env::current_exe().map_err(|error| Failure::io("find this program", error))?;
+    // The same file, even if an upgrade has put another one in its place meanwhile.
+    let own = PathBuf::from("/proc/self/exe");
+    let program = if own.exists() { Ok(own) } else { std::env::current_exe() };
+    let program = program.map_err(|error| Failure::io("find this program", error))?;
     Ok(Helper { program, words: vec!["connector-helper".into()] })
 }
 

@@ -97,7 +97,7 @@ pub(super) fn run(replication: &Replication<'_>, summary: &mut Summary) -> (Stat
         Status::Failed | Status::Cancelled => ledger.broken_off(),
     }
     summary.count(ledger.stats());
-    summary.keep_state(&ledger.state());
+    summary.keep_state(ledger.durable_state());
     summary.checksums = ledger.checksums().clone();
     summary.commits = ledger.commits();
     (status, failures)

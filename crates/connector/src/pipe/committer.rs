@@ -25,6 +25,6 @@ fn commit(shared: &Shared<'_>) -> Result<(), Box<Failure>> {
         let failure = Failure::new(Origin::Persistence, FailureType::SystemError, message);
         Box::new(failure.internal(error.message))
     })?;
-    shared.ledger().committed(observer::now_ms());
+    shared.ledger().committed(commit, observer::now_ms());
     Ok(())
 }

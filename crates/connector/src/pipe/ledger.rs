@@ -122,6 +122,14 @@ pub struct Ledger {
     is_dirty: bool,
     commits: u64,
     committed_ms: u64,
+    durable: Durable,
+}
+
+/// What a journal has; an attempt that fails has committed this and nothing else.
+#[derive(Debug, Default)]
+struct Durable {
+    kept: Vec<Arc<str>>,
+    streams: Vec<StreamStats>,
 }
 
 impl Ledger {
@@ -162,6 +170,7 @@ impl Ledger {
             is_dirty: false,
             commits: 0,
             committed_ms: 0,
+            durable: Durable { kept: state.to_vec(), streams: Vec::new() },
         })
     }
 
@@ -260,14 +269,18 @@ impl Ledger {
         Ok(Acknowledged::New)
     }
 
-    /// Streams that never had a state, with the one to inject. Nothing, if the source's states are
-    /// about everything.
+    /// Streams that never had a state, neither now nor before, with the one to inject. A stream that had one keeps
+    /// it: a source with nothing new need not repeat it. Nothing, if states are about everything.
     #[must_use]
     pub fn missing(&self) -> Vec<String> {
-        if self.kind.is_some_and(|kind| kind != "STREAM") {
+        if self.kind.is_some_and(|kind| kind != "STREAM") || self.kept.whole.is_some() {
             return Vec::new();
         }
-        let lacking = self.accounts.iter().filter(|account| !account.has_state);
+        let has_state = |account: &Account| {
+            let name = account.stats.descriptor();
+            account.has_state || self.kept.streams.iter().any(|(kept, _)| *kept == name)
+        };
+        let lacking = self.accounts.iter().filter(|account| !has_state(account));
         lacking.map(|account| state::missing(&account.stats.descriptor())).collect()
     }
 
@@ -328,9 +341,10 @@ impl Ledger {
         Some(Commit { sequence: self.commits, state: self.state(), streams: self.stats() })
     }
 
-    /// The last commit is durable.
-    pub fn committed(&mut self, now_ms: u64) {
+    /// A commit is durable.
+    pub fn committed(&mut self, commit: Commit, now_ms: u64) {
         self.committed_ms = now_ms;
+        self.durable = Durable { kept: commit.state, streams: commit.streams };
     }
 
     /// Both sides ended well: everything that was sent is in the destination, acknowledged or not.
@@ -343,16 +357,29 @@ impl Ledger {
         }
     }
 
-    /// It is over, and not well: streams that are not complete never will be.
+    /// It is over, and not well: streams that are not complete never will be, and what was acknowledged
+    /// without becoming durable does not count.
     pub fn broken_off(&mut self) {
-        for account in &mut self.accounts {
+        for (index, account) in self.accounts.iter_mut().enumerate() {
+            let durable = self.durable.streams.get(index);
+            let counts = durable.map_or((0, 0, 0), |durable| {
+                (durable.records_committed, durable.bytes_committed, durable.records_rejected)
+            });
+            let stats = &mut account.stats;
+            (stats.records_committed, stats.bytes_committed, stats.records_rejected) = counts;
             if account.stats.status != StreamState::Complete {
                 account.stats.status = StreamState::Incomplete;
             }
         }
     }
 
-    /// The whole state as committed.
+    /// The whole state as it is durable.
+    #[must_use]
+    pub fn durable_state(&self) -> &[Arc<str>] {
+        &self.durable.kept
+    }
+
+    /// The whole state as acknowledged.
     #[must_use]
     pub fn state(&self) -> Vec<Arc<str>> {
         match &self.kept.whole {

@@ -80,9 +80,44 @@ impl Rewrite {
 /// Whether a record has none of the fields of its key: each of them is missing or null.
 #[must_use]
 pub fn lacks_key(data: &[u8], key: &[Vec<String>]) -> bool {
+    if has_key_early(data, key) {
+        return false;
+    }
     let Ok(text) = std::str::from_utf8(data) else { return false };
     let Ok(fields) = Fields::read(text) else { return false };
     key.iter().all(|path| lacks(&fields, path))
+}
+
+/// Keys mostly come first: looks through the fields up to the first one that is not simple, and is sure only if it
+/// finds a part of the key there that is not null.
+fn has_key_early(data: &[u8], key: &[Vec<String>]) -> bool {
+    let mut rest = data.strip_prefix(b"{").unwrap_or_default();
+    loop {
+        let Some((name, after)) = simple_string(rest.trim_ascii_start()) else { return false };
+        let Some(value) = after.trim_ascii_start().strip_prefix(b":") else { return false };
+        let value = value.trim_ascii_start();
+        let after = match value.first() {
+            Some(b'"') => simple_string(value).map(|(_, after)| after),
+            Some(b'{' | b'[') | None => None,
+            Some(_) => memchr::memchr2(b',', b'}', value).and_then(|end| value.get(end..)),
+        };
+        let Some(after) = after else { return false };
+        let is_key =
+            |path: &Vec<String>| matches!(path.as_slice(), [one] if one.as_bytes() == name);
+        if !value.starts_with(b"null") && key.iter().any(is_key) {
+            return true;
+        }
+        let Some(next) = after.trim_ascii_start().strip_prefix(b",") else { return false };
+        rest = next;
+    }
+}
+
+/// A string without escapes at the beginning, and what stands behind it.
+fn simple_string(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let inner = bytes.strip_prefix(b"\"")?;
+    let end = memchr::memchr2(b'"', b'\\', inner)?;
+    let (name, after) = inner.split_at_checked(end)?;
+    Some((name, after.strip_prefix(b"\"")?))
 }
 
 fn lacks(fields: &Fields<'_>, path: &[String]) -> bool {
@@ -141,7 +176,12 @@ mod tests {
         let key = |paths: &[&[&str]]| -> Vec<Vec<String>> {
             paths.iter().map(|path| path.iter().map(|s| (*s).to_owned()).collect()).collect()
         };
-        let cases: [(&str, &[&[&str]], bool); 6] = [
+        let cases: [(&str, &[&[&str]], bool); 11] = [
+            (r#"{ "x" : "id" , "id" : 1 }"#, &[&["id"]], false),
+            (r#"{"x":"\"","id":1}"#, &[&["id"]], false),
+            (r#"{"x":"\",\"id\":1","y":1}"#, &[&["id"]], true),
+            (r#"{"x":{"id":1},"id":null}"#, &[&["id"]], true),
+            (r#"{"x":[1,2],"id":0}"#, &[&["id"]], false),
             (r#"{"id":1}"#, &[&["id"]], false),
             (r#"{"id":null}"#, &[&["id"]], true),
             (r#"{"x":1}"#, &[&["id"]], true),

@@ -14,7 +14,7 @@
 use std::borrow::Cow;
 use std::sync::LazyLock;
 
-use memchr::memmem::{self, Finder};
+use memchr::memmem::{Finder, FinderRev};
 
 use crate::protocol::line::RecordLine;
 
@@ -22,6 +22,8 @@ use crate::protocol::line::RecordLine;
 const TAIL_BYTES_MAX: usize = 320;
 
 static RECORD: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"RECORD\""));
+static EMITTED_AT: LazyLock<FinderRev<'static>> =
+    LazyLock::new(|| FinderRev::new(b"\"emitted_at\""));
 static NAMESPACE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"namespace\""));
 
 /// Reads a record of a usual spelling; `None` says that the line must be parsed.
@@ -92,8 +94,7 @@ struct Tail<'a> {
 }
 
 fn tail(body: &[u8]) -> Option<Tail<'_>> {
-    let from = body.len().saturating_sub(TAIL_BYTES_MAX);
-    let key = from + memmem::rfind(body.get(from..)?, b"\"emitted_at\"")?;
+    let key = emitted_at(body)?;
     let before = body.get(..key)?;
     let before = before.strip_suffix(b" ").unwrap_or(before).strip_suffix(b",")?;
     if before.last() != Some(&b'}') {
@@ -117,6 +118,21 @@ fn tail(body: &[u8]) -> Option<Tail<'_>> {
     }
     at.word(b"}}")?;
     (at.at == body.len()).then_some(Tail { data_end: before.len(), namespace, emitted_at })
+}
+
+/// Where the last `"emitted_at"` is.
+fn emitted_at(body: &[u8]) -> Option<usize> {
+    const KEY: &[u8] = b"\"emitted_at\"";
+    // Mostly there is a number behind it, and nothing more.
+    let digits = body.strip_suffix(b"}}")?;
+    let count = digits.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let colon = digits.get(..digits.len() - count)?;
+    let colon = colon.strip_suffix(b" ").unwrap_or(colon);
+    if let Some(before) = colon.strip_suffix(b":").and_then(|key| key.strip_suffix(KEY)) {
+        return Some(before.len());
+    }
+    let from = body.len().saturating_sub(TAIL_BYTES_MAX);
+    EMITTED_AT.rfind(body.get(from..)?).map(|at| from + at)
 }
 
 struct Cursor<'a> {
