@@ -1,5 +1,8 @@
 //! `cargo xtask demo`: builds the engine and its workers and hands over to the driver, an example of
-//! the worker SDK, which shows real work, a kill -9 in the middle of it, and what came of it.
+//! the worker SDK, which shows real work, a kill -9 in the middle of it, and what came of it. Before
+//! that, [`sync`] has real connectors do the same.
+
+mod sync;
 
 use crate::workspace::{cargo, root, run};
 
@@ -14,6 +17,7 @@ pub(crate) fn run_demo(words: &[String]) -> Result<(), String> {
     }
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
+    sync::run(&target.join("debug/windlass"))?;
     let driver = target.join("debug/examples/demo");
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     run(&driver.to_string_lossy(), &words)

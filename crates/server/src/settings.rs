@@ -150,6 +150,8 @@ settings! {
         "A destination that takes nothing for this long has failed";
     connector_exit_seconds: u64 = "60", "WINDLASS_CONNECTOR_EXIT_SECONDS",
         "A connector that is to end is killed after this";
+    connector_wrap: String = "off", "WINDLASS_CONNECTOR_WRAP",
+        "Words that runners are started behind, such as systemd-run --scope --quiet, or off";
     connector_keep_days: u64 = "30", "WINDLASS_CONNECTOR_KEEP_DAYS",
         "Logs of attempts are kept for this long";
     log_format: LogFormat = "text", "WINDLASS_LOG_FORMAT",
@@ -390,7 +392,9 @@ impl Config {
         let program = self.sandbox_program.as_ref().filter(|_| self.connectors == Switch::On)?;
         let data = std::path::absolute(&self.data_dir).ok()?;
         let some = |mib_max: u64| (mib_max > 0).then(|| mib(mib_max));
-        let runner = vec![program.into(), "connector-runner".into()];
+        let wrap = self.connector_wrap.split_whitespace().filter(|_| self.connector_wrap != "off");
+        let mut runner: Vec<std::ffi::OsString> = wrap.map(Into::into).collect();
+        runner.extend([program.into(), "connector-runner".into()]);
         Some(windlass_connector::runner::Settings {
             syncs_max: self.connector_syncs_max,
             checks_max: self.connector_checks_max,
