@@ -10,10 +10,8 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -21,6 +19,7 @@ use thiserror::Error;
 
 use crate::attempt::generation::Generations;
 use crate::journal::{Commit, Journal, JournalError};
+use crate::process::lock::{Lock, LockError};
 use crate::process::{Side, sweep};
 use crate::protocol::message::Descriptor;
 use crate::summary::StreamStats;
@@ -29,8 +28,6 @@ use crate::summary::StreamStats;
 const VERSION: u32 = 1;
 /// How long one waits for the processes of a sync that was killed.
 const LOCK_PATIENCE: Duration = Duration::from_secs(20);
-/// Between two looks at the lock.
-const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// A journal that cannot be used.
 #[derive(Debug, Error)]
@@ -162,7 +159,7 @@ pub struct FileJournal {
     book: Mutex<Book>,
     /// What connectors were given in this attempt.
     given: Mutex<(Value, Value)>,
-    _lock: File,
+    _lock: Lock,
 }
 
 impl FileJournal {
@@ -177,25 +174,24 @@ impl FileJournal {
         };
         let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
         made.map_err(io("make", folder))?;
-        let lock = folder.join("lock");
-        let file =
-            OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(&lock);
-        let file = file.map_err(io("open", &lock))?;
+        // Connectors hold it too: who waits for it waits for them.
+        let lock =
+            Lock::take(&folder.join("lock"), LOCK_PATIENCE).map_err(|error| match error {
+                LockError::Held(_) => FileJournalError::Busy(folder.to_owned()),
+                LockError::Io { path, source } => {
+                    FileJournalError::Io { what: "lock", path, source }
+                }
+            })?;
         let path = folder.join("journal.json");
-        // Not ours yet; but a name that stands there is that of an attempt that runs, or was killed.
-        take_lock(&file, folder)
-            .map_err(|error| error.unwrap_or_else(|source| io("lock", &lock)(source)))?;
         let book = read(&path)?;
         if !book.attempt_name.is_empty() && !sweep::sweep(&book.attempt_name, None, LOCK_PATIENCE) {
             return Err(FileJournalError::Busy(folder.to_owned()));
         }
-        // Connectors hold it too: who waits for it waits for them.
-        fcntl_setfd(&file, FdFlags::empty()).map_err(|error| io("share", &lock)(error.into()))?;
         Ok(Self {
             folder: folder.to_owned(),
             book: Mutex::new(book),
             given: Mutex::default(),
-            _lock: file,
+            _lock: lock,
         })
     }
 
@@ -255,21 +251,6 @@ impl Journal for FileJournal {
             Side::Destination => book.destination_config = Some(Changed { given: given.1, now }),
         });
         changed.map_err(|error| failed(&error))
-    }
-}
-
-/// The inner error is one of the system.
-fn take_lock(file: &File, folder: &Path) -> Result<(), Result<FileJournalError, io::Error>> {
-    let began = Instant::now();
-    loop {
-        match flock(file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => return Ok(()),
-            Err(Errno::WOULDBLOCK) if began.elapsed() > LOCK_PATIENCE => {
-                return Err(Ok(FileJournalError::Busy(folder.to_owned())));
-            }
-            Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(LOCK_PAUSE),
-            Err(error) => return Err(Err(error.into())),
-        }
     }
 }
 

@@ -132,10 +132,10 @@ fn a_line_over_the_limit_fails_and_names_the_side() {
 fn a_hanging_source_is_blamed_and_ended() {
     for mode in ["hang", "stubborn"] {
         let mut case = Case::new(source(mode), plain());
-        case.limits.source_silence_max = Duration::from_millis(700);
+        case.limits.source_silence_max = Duration::from_millis(3_000);
         let began = Instant::now();
         let summary = case.run();
-        assert!(began.elapsed() < Duration::from_secs(10));
+        assert!(began.elapsed() < Duration::from_secs(30));
         assert_eq!(summary.status, Status::Failed);
         assert_eq!(summary.failures[0].failure_type, FailureType::HeartbeatTimeout);
         assert!(first_message(&summary).starts_with("the source hangs"));
@@ -159,9 +159,9 @@ fn a_hanging_destination_is_blamed_and_ended() {
         [("hang", "took nothing"), ("hang_at_end", "said nothing"), ("closed_hang", "did not end")]
     {
         let mut case = Case::new(large.clone(), destination(mode));
-        case.limits.destination_silence_max = Duration::from_millis(1_500);
+        case.limits.destination_silence_max = Duration::from_millis(4_000);
         // A source is silent while nobody takes anything: that is not its fault.
-        case.limits.source_silence_max = Duration::from_millis(1_000);
+        case.limits.source_silence_max = Duration::from_millis(3_000);
         if mode != "hang" {
             case.source.as_mut().unwrap().config = source("plain");
         }
@@ -203,11 +203,11 @@ fn a_slow_destination_is_given_everything() {
 #[test]
 fn who_cannot_be_found_holds_nothing_up() {
     let began = Instant::now();
-    let config = json!({"mode": "fork_and_leave", "scrub": true, "sleep_s": 5});
+    let config = json!({"mode": "fork_and_leave", "scrub": true, "sleep_s": 20});
     let summary = Case::new(config, plain()).run();
     assert_eq!(summary.status, Status::Failed);
     assert!(first_message(&summary).contains("left behind"), "{:?}", summary.failures);
-    assert!(began.elapsed() < Duration::from_secs(4));
+    assert!(began.elapsed() < Duration::from_secs(15));
 }
 
 #[test]
@@ -538,7 +538,7 @@ fn a_cancel_ends_it_at_any_step() {
         canceller.join().unwrap();
         assert_eq!(summary.status, Status::Cancelled);
         assert_eq!(summary.failures[0].failure_type, FailureType::ManualCancellation);
-        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     }
 }
 

@@ -5,24 +5,25 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::process::Side;
+use crate::process::{Guard, Side};
 
 /// A folder for one side of an attempt. Dropped, the files are removed, the folder too if it is empty.
 #[derive(Debug)]
-pub struct Files {
+pub struct Files<'a> {
     folder: PathBuf,
+    guard: Option<&'a Guard>,
     written: Vec<PathBuf>,
 }
 
-impl Files {
-    /// Makes the folder, for us alone.
+impl<'a> Files<'a> {
+    /// Makes the folder, for us alone. The guard removes its files if we cannot.
     ///
     /// # Errors
     /// If it cannot be made.
-    pub fn new(attempt: &Path, side: Side) -> io::Result<Self> {
+    pub fn new(attempt: &Path, side: Side, guard: Option<&'a Guard>) -> io::Result<Self> {
         let folder = std::path::absolute(attempt.join(side.name()))?;
         DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
-        Ok(Self { folder, written: Vec::new() })
+        Ok(Self { folder, guard, written: Vec::new() })
     }
 
     /// Where the connector runs.
@@ -41,12 +42,15 @@ impl Files {
         let _ = fs::remove_file(&path);
         let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
         self.written.push(path.clone());
+        if let Some(guard) = self.guard {
+            guard.tell_secret(&path);
+        }
         file.write_all(text.as_bytes())?;
         Ok(path)
     }
 }
 
-impl Drop for Files {
+impl Drop for Files<'_> {
     fn drop(&mut self) {
         for path in &self.written {
             let _ = fs::remove_file(path);

@@ -122,7 +122,8 @@ impl Question<'_> {
             let failure = Failure::new(Origin::AirbytePlatform, FailureType::SystemError, message);
             vec![failure.internal(crate::journal::JournalError::new("start it", error).message)]
         };
-        let mut files = Files::new(self.folder, side).map_err(|error| platform(&error))?;
+        let mut files =
+            Files::new(self.folder, side, self.guard).map_err(|error| platform(&error))?;
         let mut words = vec![OsString::from(operation.name())];
         if operation != Operation::Spec {
             let config = files.write("config.json", &connector.config.to_string());

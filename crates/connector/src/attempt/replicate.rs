@@ -104,7 +104,7 @@ pub(super) fn run(replication: &Replication<'_>, summary: &mut Summary) -> (Stat
 }
 
 /// Both connectors, running, with our ends of their streams.
-struct Started {
+struct Started<'a> {
     source: Option<Process>,
     destination: Process,
     /// Of the source's output; a clear writes to the other end itself.
@@ -115,21 +115,23 @@ struct Started {
     answers: OwnedFd,
     destination_errors: OwnedFd,
     /// Removed when all is over.
-    _files: (Files, Files),
+    _files: (Files<'a>, Files<'a>),
 }
 
-impl Started {
-    fn new(replication: &Replication<'_>, catalog: &Catalog) -> Result<Self, JournalError> {
+impl<'a> Started<'a> {
+    fn new(replication: &Replication<'a>, catalog: &Catalog) -> Result<Self, JournalError> {
         let attempt = replication.attempt;
         let failed = |error: io::Error| JournalError::new("write its files", &error);
-        let mut for_source = Files::new(&attempt.folder, Side::Source).map_err(failed)?;
-        let mut for_destination = Files::new(&attempt.folder, Side::Destination).map_err(failed)?;
+        let guard = Some(replication.guard);
+        let mut for_source = Files::new(&attempt.folder, Side::Source, guard).map_err(failed)?;
+        let mut for_destination =
+            Files::new(&attempt.folder, Side::Destination, guard).map_err(failed)?;
         let mut words =
             arguments("write", &mut for_destination, &attempt.destination).map_err(failed)?;
         let streams = catalog.for_destination().to_string();
         let path = for_destination.write("catalog.json", &streams).map_err(failed)?;
         words.extend(["--catalog".into(), path.into()]);
-        let start = |side, connector: &Connector, words, files: &Files| {
+        let start = |side, connector: &Connector, words, files: &Files<'_>| {
             Process::start(Launch {
                 helper: &attempt.helper,
                 attempt: &attempt.name,
@@ -176,7 +178,7 @@ impl Started {
 
 fn arguments(
     subcommand: &str,
-    files: &mut Files,
+    files: &mut Files<'_>,
     connector: &Connector,
 ) -> io::Result<Vec<OsString>> {
     let config = files.write("config.json", &connector.config.to_string())?;
@@ -187,7 +189,7 @@ fn read_arguments(
     attempt: &Attempt<'_>,
     catalog: &Catalog,
     connector: &Connector,
-    files: &mut Files,
+    files: &mut Files<'_>,
 ) -> io::Result<Vec<OsString>> {
     let mut words = arguments("read", files, connector)?;
     let path = files.write("catalog.json", &catalog.for_source().to_string())?;
@@ -202,7 +204,7 @@ fn read_arguments(
 /// The threads, and the loop that watches.
 fn work(
     replication: &Replication<'_>,
-    started: Started,
+    started: Started<'_>,
     shared: &Shared<'_>,
     summary: &mut Summary,
 ) -> Status {

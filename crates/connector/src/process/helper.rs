@@ -7,7 +7,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead as _, Write as _};
 use std::os::unix::process::CommandExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ExitCode, Stdio};
 use std::time::Duration;
 
@@ -114,23 +114,27 @@ fn limit(resource: Resource, bound: Option<u64>) -> Result<(), String> {
     setrlimit(resource, both).map_err(|error| format!("failed to set a limit: {error}"))
 }
 
-/// Waits for the end of standard input. Lines are `+<group>` for a group that lives and `-<group>` for one
-/// that is over.
+/// Waits for the end of standard input. Lines are `+<group>` for a group that lives, `-<group>` for one that is over,
+/// and `!<path>` for a file with secrets, which is removed in the end.
 fn guard(attempt: OsString) -> Result<(), String> {
     // Whoever ends the runner's group does not end its guard.
     let _ = setsid();
-    let mut groups: Vec<i32> = Vec::new();
+    let (mut groups, mut secrets): (Vec<i32>, Vec<String>) = (Vec::new(), Vec::new());
     for line in io::stdin().lock().lines() {
         let Ok(line) = line else { break };
-        let Some((sign, group)) = line.split_at_checked(1) else { continue };
-        let Ok(group) = group.parse() else { continue };
-        match sign {
-            "+" => groups.push(group),
-            _ => groups.retain(|known| *known != group),
+        let Some((sign, rest)) = line.split_at_checked(1) else { continue };
+        match (sign, rest.parse()) {
+            ("+", Ok(group)) => groups.push(group),
+            ("-", Ok(group)) => groups.retain(|known| *known != group),
+            ("!", _) => secrets.push(rest.to_owned()),
+            _ => {}
         }
     }
     for group in groups.into_iter().filter_map(Pid::from_raw) {
         let _ = kill_process_group(group, Signal::KILL);
+    }
+    for secret in secrets {
+        let _ = std::fs::remove_file(secret);
     }
     let attempt = attempt.to_str().ok_or("the attempt has a strange name")?;
     if sweep::sweep(attempt, None, GUARD_PATIENCE) {
@@ -164,9 +168,21 @@ impl Guard {
     /// A group lives, or is over.
     pub(crate) fn tell(&self, group: Pid, lives: bool) {
         let sign = if lives { '+' } else { '-' };
+        self.say(&format!("{sign}{}\n", group.as_raw_pid()));
+    }
+
+    /// A file is to be gone behind the attempt, whatever happens.
+    pub(crate) fn tell_secret(&self, path: &Path) {
+        // A path with a line feed, or that is no text, is left to whoever made it.
+        if let Some(path) = path.to_str().filter(|path| !path.contains('\n')) {
+            self.say(&format!("!{path}\n"));
+        }
+    }
+
+    fn say(&self, line: &str) {
         if let Some(mut input) = self.input.as_ref() {
             // A guard that was killed cannot be told; the death signal is still there.
-            let _ = input.write_all(format!("{sign}{}\n", group.as_raw_pid()).as_bytes());
+            let _ = input.write_all(line.as_bytes());
         }
     }
 }
