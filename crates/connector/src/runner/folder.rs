@@ -342,11 +342,8 @@ pub struct Outcome {
     pub found: Option<Value>,
 }
 
-/// Locks a file, which is made; `None` if somebody else holds it.
-///
-/// # Errors
-/// If it cannot be opened.
-pub(crate) fn lock(path: &Path) -> io::Result<Option<File>> {
+/// Locks a file, which is made, for this process alone; `None` if somebody else holds it.
+fn lock(path: &Path) -> io::Result<Option<File>> {
     let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(Some(file)),

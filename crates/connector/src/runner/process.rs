@@ -1,6 +1,5 @@
 //! The runner: a process of its own for one attempt.
 
-use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
@@ -13,9 +12,10 @@ use windlass_worker::{Client, Error, Token};
 
 use crate::Cancel;
 use crate::observer::{Level, Observer as _};
+use crate::process::lock::{Lock, LockError};
 use crate::process::{Helper, sweep};
 use crate::runner::SYNC_QUEUE;
-use crate::runner::folder::{Folder, Marker, Outcome, Spec, lock};
+use crate::runner::folder::{Folder, Marker, Outcome, Spec};
 use crate::runner::log::Log;
 use crate::runner::question::{self, Asked};
 use crate::runner::report;
@@ -64,7 +64,7 @@ async fn attend(path: &Path, helper: Helper, secrets: Arc<dyn Secrets>) -> io::R
     let cancel = Cancel::new();
     let lease = Arc::new(Lease::new(&spec, &store, &cancel, &log));
     let beats = tokio::spawn(Arc::clone(&lease).hold());
-    let Some(_turn) = turn(&spec, &lease).await? else {
+    let Some(_turn) = turn(&spec).await? else {
         let _ = store.client.release_job(lease.token, PUT_BACK).await;
         folder.mark(Marker::Failure)?;
         return folder.set_reported();
@@ -78,37 +78,43 @@ async fn attend(path: &Path, helper: Helper, secrets: Arc<dyn Secrets>) -> io::R
 }
 
 /// Waits until no other attempt of the connection is left. `None`: one is, and does not end.
-async fn turn(spec: &Spec, lease: &Lease) -> io::Result<Option<Option<File>>> {
+async fn turn(spec: &Spec) -> io::Result<Option<Option<Lock>>> {
     if &*spec.queue != SYNC_QUEUE {
         return Ok(Some(None));
     }
     let locks = spec.data.join("locks");
     std::fs::create_dir_all(&locks)?;
-    let path = locks.join(spec.subject());
-    let began = Instant::now();
-    let held = loop {
-        if let Some(held) = lock(&path)? {
-            break held;
-        }
-        if began.elapsed() > TURN_MAX || lease.is_lost() {
+    let (path, spec) = (locks.join(spec.subject()), spec.clone());
+    // The runner of an earlier attempt may be gone, and its connectors not: they hold the lock too.
+    let take = move || -> io::Result<Option<Lock>> {
+        if !sweep_others(&spec)? {
             return Ok(None);
         }
-        sleep(PAUSE).await;
+        match Lock::take(&path, TURN_MAX) {
+            Ok(lock) => Ok(sweep_others(&spec)?.then_some(lock)),
+            Err(LockError::Held(_)) => Ok(None),
+            Err(LockError::Io { source, .. }) => Err(source),
+        }
     };
-    // Its runner is gone, but its connectors may not be.
+    let taken = tokio::task::spawn_blocking(take).await.map_err(io::Error::other)??;
+    Ok(taken.map(Some))
+}
+
+/// Ends what other attempts of the connection left; says whether all of it is gone.
+fn sweep_others(spec: &Spec) -> io::Result<bool> {
     let (prefix, own) = (format!("{}.", spec.subject()), spec.name());
     for entry in std::fs::read_dir(Folder::root(&spec.data))? {
-        let name = entry?.file_name();
-        let Some(name) = name.to_str().filter(|it| it.starts_with(&prefix) && **it != *own) else {
-            continue;
-        };
-        let name = name.to_owned();
-        let swept = tokio::task::spawn_blocking(move || sweep::sweep(&name, None, SWEEP_PATIENCE));
-        if !swept.await.unwrap_or(false) {
-            return Ok(None);
+        let entry = entry?;
+        let name = entry.file_name();
+        let other = name.to_str().filter(|name| name.starts_with(&prefix) && **name != *own);
+        let Some(other) = other else { continue };
+        // One that was reported left nothing.
+        let is_over = Folder::open(&entry.path()).is_ok_and(|(folder, _)| folder.is_reported());
+        if !is_over && !sweep::sweep(other, None, SWEEP_PATIENCE) {
+            return Ok(false);
         }
     }
-    Ok(Some(Some(held)))
+    Ok(true)
 }
 
 struct Runner<'a> {
