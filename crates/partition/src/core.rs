@@ -20,12 +20,14 @@ use windlass_record::schedule::ScheduleCommand;
 use windlass_record::workflow::{TASK_QUEUE_PREFIX, WorkflowCommand};
 
 use crate::awaited::Awaited;
+use crate::changing::Changing;
 use crate::finished::Finished;
 use crate::options::Options;
 use crate::payload::{Bytes, PayloadStore};
 use crate::request::{
-    Answer, Commands, CommandsReply, HandedJob, InstanceRun, Poll, PollReply, QueryAnswer,
-    QueryReply, Refused, Request, RunInstance, RunReply, Stream, StreamSink, Unsent, WaiterId,
+    Answer, Change, ChangeReply, Changed, Commands, CommandsReply, HandedJob, InstanceRun, Poll,
+    PollReply, QueryAnswer, QueryReply, Refused, Request, RunInstance, RunReply, Stream,
+    StreamSink, Unsent, WaiterId,
 };
 use crate::waiters::{Kind, Waiters};
 
@@ -67,6 +69,7 @@ pub struct Core {
     /// Why creates are refused now.
     pub refusing: Option<Rejection>,
     awaited: Awaited,
+    changing: Changing,
 }
 
 /// Something that leaves when its batch is durable.
@@ -99,6 +102,8 @@ pub enum Action {
     Jobs(Arc<dyn StreamSink>, Vec<HandedJob>),
     /// What became of an instance that was waited for.
     Run(RunReply, Result<InstanceRun, Refused>),
+    /// What became of a change that was waited for.
+    Change(ChangeReply, Result<Changed, Refused>),
     /// A worker is to stop.
     Stop(Vec<Arc<dyn StreamSink>>, Token),
 }
@@ -112,6 +117,7 @@ impl Delivery {
             Action::Poll(reply, jobs) => return reply(jobs),
             Action::Jobs(sink, jobs) => return sink.deliver(jobs),
             Action::Run(reply, run) => reply(run),
+            Action::Change(reply, changed) => reply(changed),
             Action::Stop(sinks, token) => {
                 sinks.iter().for_each(|sink| sink.stop(token.key, token.activation));
             }
@@ -131,6 +137,7 @@ impl Delivery {
             }
             Action::Jobs(sink, _) => sink.end(),
             Action::Run(reply, _) => reply(Err(Refused::Stopped)),
+            Action::Change(reply, _) => reply(Err(Refused::Stopped)),
             Action::Stop(..) => {}
         }
     }
@@ -170,6 +177,7 @@ impl Core {
             freed: Vec::new(),
             refusing: None,
             awaited: Awaited::default(),
+            changing: Changing::default(),
         }
     }
 
@@ -280,6 +288,7 @@ impl Core {
                 }
             }
             Request::RunInstance(run) => self.run_instance(run),
+            Request::Change(change) => self.change(change),
         }
     }
 
@@ -299,6 +308,9 @@ impl Core {
         for (reply, run) in self.awaited.expired(self.now_ms) {
             self.deliver(Action::Run(reply, Ok(run)));
         }
+        for (reply, changed) in self.changing.expired(self.now_ms) {
+            self.deliver(Action::Change(reply, changed));
+        }
         while let Some(id) = self.waiters.ended(self.now_ms) {
             if let Some(waiter) = self.waiters.remove(id)
                 && let Kind::Poll { reply, .. } = waiter.kind
@@ -315,7 +327,8 @@ impl Core {
     pub fn next_due_ms(&self) -> Option<u64> {
         let timer_ms = self.engine.next_due_ms();
         let poll_ms = self.waiters.next_end_ms();
-        [timer_ms, poll_ms, self.awaited.next_end_ms()].into_iter().flatten().min()
+        let waits_ms = [self.awaited.next_end_ms(), self.changing.next_end_ms()];
+        [timer_ms, poll_ms].into_iter().chain(waits_ms).flatten().min()
     }
 
     /// What may leave before the round is durable, where that is allowed.
@@ -347,6 +360,9 @@ impl Core {
         }
         for reply in self.awaited.drain() {
             self.deliver(Action::Run(reply, Err(Refused::Stopped)));
+        }
+        for reply in self.changing.drain() {
+            self.deliver(Action::Change(reply, Err(Refused::Stopped)));
         }
         std::mem::take(&mut self.deliveries)
     }
@@ -451,6 +467,11 @@ impl Core {
                 self.deliver(Action::Run(reply, Ok(run)));
             }
         }
+        for ended in self.engine.take_ended_transitions() {
+            if let Some((reply, changed)) = self.changing.end(ended) {
+                self.deliver(Action::Change(reply, changed));
+            }
+        }
         for (key, deadline) in alerts {
             tracing::warn!(job = key.raw(), ?deadline, "a deadline passed");
         }
@@ -515,6 +536,41 @@ impl Core {
             Err(refused) => {
                 if let Some(reply) = self.awaited.remove(key) {
                     self.deliver(Action::Run(reply, Err(refused)));
+                }
+            }
+        }
+    }
+
+    fn change(&mut self, change: Change) {
+        let Change { command, wait_ms, reply } = change;
+        let flow = self.engine.state().flow();
+        let task = match &command {
+            FlowCommand::UpdateUserTask(command) => Some(command.key),
+            FlowCommand::SetVariables(command) => flow.user_task_at(command.scope),
+            _ => None,
+        };
+        let command = Command::Flow(command);
+        // While somebody waits the user task is about to change, and another change is refused.
+        let Some(task) = task.filter(|task| !self.changing.has(*task)) else {
+            let answer = self.command(&command).map(Changed::Answered);
+            return self.deliver(Action::Change(reply, answer));
+        };
+        if self.changing.len() >= self.options.waiters_max {
+            let refused = self.too_many_waiters();
+            return self.deliver(Action::Change(reply, Err(refused)));
+        }
+        // It may be over within its first frame, so it is waited for before it begins.
+        self.changing.add(task, self.now_ms.saturating_add(wait_ms), reply);
+        match self.command(&command) {
+            Ok(Answer::Flow(FlowAnswer::UserTaskPending { key, .. })) => {
+                let answer = Answer::Flow(FlowAnswer::Key(key));
+                if let Some((reply, changed)) = self.changing.began(task, answer) {
+                    self.deliver(Action::Change(reply, changed));
+                }
+            }
+            answer => {
+                if let Some(reply) = self.changing.remove(task) {
+                    self.deliver(Action::Change(reply, answer.map(Changed::Answered)));
                 }
             }
         }
@@ -669,9 +725,9 @@ impl Core {
         let state = self.engine.state();
         let job = state.job(out.slot);
         let flow = state.flow().facts_of_job(out.key).map(Box::new);
-        let of_flow = flow.as_ref().map(|facts| {
+        let of_flow = flow.as_ref().map(|_| {
             // A flow's variables are those of the moment of the hand-out.
-            let variables = state.flow().visible_variables(facts.element);
+            let variables = state.flow().variables_of_job(out.key);
             Bytes::Here(join(&variables).into_bytes().into())
         });
         let of_task = || self.task_of_workflow(out);
@@ -742,6 +798,7 @@ fn adds_work(command: &Command) -> bool {
         | Command::ReportProgress(_)
         | Command::AppendLog(_)
         | Command::CompleteJob(_)
+        | Command::CompleteListener(_)
         | Command::FailJob(_)
         | Command::ThrowError(_)
         | Command::ReleaseJob(_)

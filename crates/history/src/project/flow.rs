@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use rusqlite::params;
 use windlass_record::event::JobCreated;
-use windlass_record::flow::{ElementEntered, FlowEvent, InstanceStarted};
+use windlass_record::flow::{ElementEntered, FlowEvent, InstanceStarted, UserTaskEvent};
 
 use super::{Projection, some_text};
-use crate::names::FlowState;
+use crate::names::{FlowState, UserTaskState};
 use crate::row::{Element, Instance};
 use crate::schema::stored;
 
@@ -67,6 +67,12 @@ impl Projection {
             FlowEvent::UserTaskEnded { key, completed } => {
                 self.user_task_ended(key.raw(), *completed)
             }
+            FlowEvent::UserTaskTransitionStarted(started) => {
+                self.user_task_in(started.task.key.raw(), state(started.event))
+            }
+            FlowEvent::UserTaskTransitionEnded { key, .. } => {
+                self.user_task_in(key.raw(), UserTaskState::Created)
+            }
             FlowEvent::Workflow(event) => self.workflow(event, made),
             FlowEvent::StepTaken
             | FlowEvent::ElementActivated { .. }
@@ -88,6 +94,7 @@ impl Projection {
             | FlowEvent::SignalEnded { .. }
             | FlowEvent::CompensationKept { .. }
             | FlowEvent::CompensationTaken { .. }
+            | FlowEvent::UserTaskCorrected(_)
             | FlowEvent::KeyUsed { .. } => Ok(()),
         }
     }
@@ -231,5 +238,16 @@ impl Projection {
             database.prepare_cached(sql)?.execute([instance, definition])?;
         }
         Ok(())
+    }
+}
+
+/// Of a user task whose listeners are asked.
+fn state(event: UserTaskEvent) -> UserTaskState {
+    match event {
+        UserTaskEvent::Creating => UserTaskState::Creating,
+        UserTaskEvent::Assigning => UserTaskState::Assigning,
+        UserTaskEvent::Updating => UserTaskState::Updating,
+        UserTaskEvent::Completing => UserTaskState::Completing,
+        UserTaskEvent::Canceling => UserTaskState::Canceling,
     }
 }
