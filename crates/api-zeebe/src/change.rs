@@ -27,21 +27,12 @@ pub(crate) async fn change(
     change: Change,
     refused: impl FnOnce(GatewayError) -> Status,
 ) -> Result<FlowAnswer, Status> {
-    change_within(gateway, change, REQUEST_MS_DEFAULT, refused).await
-}
-
-async fn change_within(
-    gateway: &Gateway,
-    change: Change,
-    wait_ms: u64,
-    refused: impl FnOnce(GatewayError) -> Status,
-) -> Result<FlowAnswer, Status> {
     let Change { command, intent, what } = change;
     let in_state = |why: &str| {
         let reason = format!("Expected to {what}, but {why}");
         rejected_as(intent, RejectionKind::FailedPrecondition, &reason)
     };
-    match gateway.change(command, wait_ms).await {
+    match gateway.change(command, REQUEST_MS_DEFAULT).await {
         Ok(Changed::Answered(Answer::Flow(answer))) => Ok(answer),
         Ok(Changed::Answered(
             Answer::Done
@@ -62,7 +53,7 @@ async fn change_within(
             Code::DeadlineExceeded,
             format!(
                 "Time out between gateway and broker: expected to {what}, but its task listeners \
-                 are not through within {wait_ms} ms; they go on"
+                 are not through within {REQUEST_MS_DEFAULT} ms; they go on"
             ),
         )),
         Err(error) => Err(refused(error)),
