@@ -85,12 +85,7 @@ impl FlowState {
             FlowEvent::LoopCollected { element, index, value } => {
                 self.loop_collected(*element, *index, value);
             }
-            FlowEvent::LoopSatisfied { element } => {
-                if let Some(looped) = &mut self.live_mut(*element).looped {
-                    looped.satisfied = true;
-                }
-                self.queue(Todo::Element(*element));
-            }
+            FlowEvent::LoopSatisfied { element } => self.loop_satisfied(*element),
             FlowEvent::EventTriggered { element, node, variables } => {
                 let event = Triggered { node: NodeId(*node), variables: owned(variables) };
                 let is_outside = comes_from_outside(&self.live(*element).graph, event.node);
@@ -186,14 +181,7 @@ impl FlowState {
                 self.touch(image::INCIDENT, *key);
                 self.incidents.insert(*key, incident);
             }
-            FlowEvent::IncidentResolved { key } => {
-                self.touch(image::INCIDENT, *key);
-                if let Some(incident) = self.incidents.remove(key) {
-                    self.live_mut(incident.element).incident = None;
-                    self.queue(Todo::Element(incident.element));
-                    self.moved_on(incident.element);
-                }
-            }
+            FlowEvent::IncidentResolved { key } => self.incident_resolved(*key),
             FlowEvent::UserTaskCreated(task) | FlowEvent::UserTaskChanged(task) => {
                 self.live_mut(task.element).user_task = Some(task.key);
                 self.touch(image::USER_TASK, task.key);
@@ -240,6 +228,15 @@ impl FlowState {
             | FlowEvent::KeyUsed { .. } => {
                 unreachable!("{event:?} is applied with the elements")
             }
+        }
+    }
+
+    fn incident_resolved(&mut self, key: Key) {
+        self.touch(image::INCIDENT, key);
+        if let Some(incident) = self.incidents.remove(&key) {
+            self.live_mut(incident.element).incident = None;
+            self.queue(Todo::Element(incident.element));
+            self.moved_on(incident.element);
         }
     }
 
@@ -471,6 +468,13 @@ impl FlowState {
         if more {
             self.queue(Todo::Element(key));
         }
+    }
+
+    fn loop_satisfied(&mut self, key: Key) {
+        if let Some(looped) = &mut self.live_mut(key).looped {
+            looped.satisfied = true;
+        }
+        self.queue(Todo::Element(key));
     }
 
     fn loop_collected(&mut self, key: Key, index: u32, value: &str) {

@@ -4,9 +4,12 @@
 use std::collections::{BTreeSet, HashMap};
 
 use windlass_engine::{TransitionEnded, TransitionOutcome};
+use windlass_record::command::Command;
+use windlass_record::flow::{FlowAnswer, FlowCommand};
 use windlass_record::id::JobKey;
 
-use crate::request::{Answer, ChangeReply, Changed, Refused};
+use crate::core::{Action, Core};
+use crate::request::{Answer, Change, ChangeReply, Changed, Refused};
 
 /// Those who wait for changes of user tasks, by the user task: it changes in one way at a time.
 #[derive(Default)]
@@ -96,6 +99,46 @@ impl Changing {
     pub(crate) fn drain(&mut self) -> Vec<ChangeReply> {
         self.ends.clear();
         self.waiting.drain().map(|(_, waiting)| waiting.reply).collect()
+    }
+}
+
+impl Core {
+    /// Changes a user task and waits until its listeners are through.
+    pub(crate) fn change(&mut self, change: Change) {
+        let Change { command, wait_ms, reply } = change;
+        let flow = self.engine.state().flow();
+        let task = if let FlowCommand::UpdateUserTask(command) = &command {
+            Some(command.key)
+        } else if let FlowCommand::SetVariables(command) = &command {
+            flow.user_task_at(command.scope)
+        } else {
+            None
+        };
+        let command = Command::Flow(command);
+        // While somebody waits the user task is about to change, and another change is refused.
+        let Some(task) = task.filter(|task| !self.changing.has(*task)) else {
+            let answer = self.command(&command).map(Changed::Answered);
+            return self.deliver(Action::Change(reply, answer));
+        };
+        if self.changing.len() >= self.options.waiters_max {
+            let refused = self.too_many_waiters();
+            return self.deliver(Action::Change(reply, Err(refused)));
+        }
+        // It may be over within its first frame, so it is waited for before it begins.
+        self.changing.add(task, self.now_ms().saturating_add(wait_ms), reply);
+        match self.command(&command) {
+            Ok(Answer::Flow(FlowAnswer::UserTaskPending { key, .. })) => {
+                let answer = Answer::Flow(FlowAnswer::Key(key));
+                if let Some((reply, changed)) = self.changing.began(task, answer) {
+                    self.deliver(Action::Change(reply, changed));
+                }
+            }
+            answer => {
+                if let Some(reply) = self.changing.remove(task) {
+                    self.deliver(Action::Change(reply, answer.map(Changed::Answered)));
+                }
+            }
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use windlass_record::bound::Bound;
 use windlass_record::codec::{self, Encoder, encode_event};
 use windlass_record::command::{self, ActivateJobs, Command, ReturnJob};
 use windlass_record::event::Event;
-use windlass_record::flow::{FlowAnswer, FlowCommand};
+use windlass_record::flow::FlowCommand;
 use windlass_record::id::{Payload, QueueId, Token};
 use windlass_record::rejection::Rejection;
 use windlass_record::schedule::ScheduleCommand;
@@ -25,9 +25,8 @@ use crate::finished::Finished;
 use crate::options::Options;
 use crate::payload::{Bytes, PayloadStore};
 use crate::request::{
-    Answer, Change, ChangeReply, Changed, Commands, CommandsReply, HandedJob, InstanceRun, Poll,
-    PollReply, QueryAnswer, QueryReply, Refused, Request, RunInstance, RunReply, Stream,
-    StreamSink, Unsent, WaiterId,
+    Answer, ChangeReply, Changed, Commands, CommandsReply, HandedJob, InstanceRun, Poll, PollReply,
+    QueryAnswer, QueryReply, Refused, Request, RunReply, Stream, StreamSink, Unsent, WaiterId,
 };
 use crate::waiters::{Kind, Waiters};
 
@@ -68,8 +67,8 @@ pub struct Core {
     freed: Vec<Payload>,
     /// Why creates are refused now.
     pub refusing: Option<Rejection>,
-    awaited: Awaited,
-    changing: Changing,
+    pub(crate) awaited: Awaited,
+    pub(crate) changing: Changing,
 }
 
 /// Something that leaves when its batch is durable.
@@ -374,7 +373,7 @@ impl Core {
         self.deliver(Action::Commands(commands.reply, results));
     }
 
-    fn command(&mut self, command: &Command) -> Result<Answer, Refused> {
+    pub(crate) fn command(&mut self, command: &Command) -> Result<Answer, Refused> {
         self.fits(command)?;
         if let (Some(rejection), true) = (&self.refusing, adds_work(command)) {
             return Err(rejection.clone().into());
@@ -513,70 +512,7 @@ impl Core {
         true
     }
 
-    fn run_instance(&mut self, run: RunInstance) {
-        let RunInstance { mut command, wait_ms, reply } = run;
-        command.awaited = true;
-        // It may end within its first frame, so its end is awaited before it begins.
-        let key = self.engine.next_key();
-        let end_ms = self.now_ms.saturating_add(wait_ms);
-        self.awaited.add(key, end_ms, reply);
-        match self.command(&Command::Flow(FlowCommand::CreateInstance(command))) {
-            Ok(Answer::Flow(FlowAnswer::InstanceCreated {
-                key,
-                definition,
-                process_id,
-                version,
-            })) => {
-                let run = InstanceRun { key, definition, process_id, version, variables: None };
-                if let Some((reply, run)) = self.awaited.began(run) {
-                    self.deliver(Action::Run(reply, Ok(run)));
-                }
-            }
-            Ok(_) => unreachable!("a created instance is answered with itself"),
-            Err(refused) => {
-                if let Some(reply) = self.awaited.remove(key) {
-                    self.deliver(Action::Run(reply, Err(refused)));
-                }
-            }
-        }
-    }
-
-    fn change(&mut self, change: Change) {
-        let Change { command, wait_ms, reply } = change;
-        let flow = self.engine.state().flow();
-        let task = match &command {
-            FlowCommand::UpdateUserTask(command) => Some(command.key),
-            FlowCommand::SetVariables(command) => flow.user_task_at(command.scope),
-            _ => None,
-        };
-        let command = Command::Flow(command);
-        // While somebody waits the user task is about to change, and another change is refused.
-        let Some(task) = task.filter(|task| !self.changing.has(*task)) else {
-            let answer = self.command(&command).map(Changed::Answered);
-            return self.deliver(Action::Change(reply, answer));
-        };
-        if self.changing.len() >= self.options.waiters_max {
-            let refused = self.too_many_waiters();
-            return self.deliver(Action::Change(reply, Err(refused)));
-        }
-        // It may be over within its first frame, so it is waited for before it begins.
-        self.changing.add(task, self.now_ms.saturating_add(wait_ms), reply);
-        match self.command(&command) {
-            Ok(Answer::Flow(FlowAnswer::UserTaskPending { key, .. })) => {
-                let answer = Answer::Flow(FlowAnswer::Key(key));
-                if let Some((reply, changed)) = self.changing.began(task, answer) {
-                    self.deliver(Action::Change(reply, changed));
-                }
-            }
-            answer => {
-                if let Some(reply) = self.changing.remove(task) {
-                    self.deliver(Action::Change(reply, answer.map(Changed::Answered)));
-                }
-            }
-        }
-    }
-
-    fn deliver(&mut self, action: Action) {
+    pub(crate) fn deliver(&mut self, action: Action) {
         self.deliveries.push(Delivery { action, missing: Vec::new() });
     }
 
@@ -632,7 +568,7 @@ impl Core {
         }
     }
 
-    fn too_many_waiters(&self) -> Refused {
+    pub(crate) fn too_many_waiters(&self) -> Refused {
         let max = u64::try_from(self.options.waiters_max).unwrap_or(u64::MAX);
         Refused::Rejected(Rejection::Exhausted { bound: Bound::Waiters, max })
     }

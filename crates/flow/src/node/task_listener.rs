@@ -236,9 +236,10 @@ pub(crate) fn answered<P: Port>(
     let element = port.state().live(key);
     let (task, next) = (element.user_task, element.listener.saturating_add(1));
     // An event may have interrupted it, or somebody ended it.
-    let goes_on = match role {
-        JobRole::CancelingListener => element.phase == Phase::Terminating,
-        _ => element.listens(),
+    let goes_on = if role == JobRole::CancelingListener {
+        element.phase == Phase::Terminating
+    } else {
+        element.listens()
     };
     port.emit(FlowEvent::JobDetached { element: key, job });
     let Some(task) = task.filter(|_| goes_on) else { return };

@@ -239,14 +239,14 @@ impl FlowRejection {
     }
 }
 
+const NOTHING_TO_DEPLOY: &str = "expected at least one resource to deploy, but none was given";
+
 impl fmt::Display for FlowRejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FlowRejection::InvalidResource { problems } => f.write_str(problems),
             FlowRejection::Workflow { message, .. } => f.write_str(message),
-            FlowRejection::NothingToDeploy => {
-                f.write_str("expected at least one resource to deploy, but none was given")
-            }
+            FlowRejection::NothingToDeploy => f.write_str(NOTHING_TO_DEPLOY),
             FlowRejection::DefinitionNotFound { key } => {
                 write!(f, "no process definition has the key {key}")
             }
@@ -317,15 +317,19 @@ impl fmt::Display for FlowRejection {
             FlowRejection::UserTaskAssigned { key, assignee } => {
                 write!(f, "user task {key} is assigned to '{assignee}'")
             }
-            FlowRejection::UserTaskInTransition { key, event } => {
-                write!(f, "user task {key} is in state '{}'", event.state())
-            }
-            FlowRejection::ListenerSaysTooMuch { job, why } => {
-                write!(f, "job {job} cannot be completed so: {why}")
-            }
+            FlowRejection::UserTaskInTransition { key, event } => in_transition(f, *key, *event),
+            FlowRejection::ListenerSaysTooMuch { job, why } => too_much(f, *job, why),
             FlowRejection::ElementInWrongState { key } => {
                 write!(f, "element instance {key} is not active")
             }
         }
     }
+}
+
+fn in_transition(f: &mut fmt::Formatter<'_>, key: Key, event: UserTaskEvent) -> fmt::Result {
+    write!(f, "user task {key} is in state '{}'", event.state())
+}
+
+fn too_much(f: &mut fmt::Formatter<'_>, job: Key, why: &str) -> fmt::Result {
+    write!(f, "job {job} cannot be completed so: {why}")
 }
