@@ -163,10 +163,7 @@ fn user_task(shown: &UserTaskShown) -> UserTaskProperties {
 /// A list of text; what else a process may have computed is written as JSON.
 fn names(list: &str) -> Vec<String> {
     let items: Vec<serde_json::Value> = serde_json::from_str(list).unwrap_or_default();
-    let text = |item: serde_json::Value| match item {
-        serde_json::Value::String(text) => text,
-        other => other.to_string(),
-    };
+    let text = |item: serde_json::Value| item.as_str().map_or(item.to_string(), str::to_owned);
     items.into_iter().map(text).collect()
 }
 
