@@ -128,7 +128,8 @@ fn taken(answer: Answer) -> Answered<WorkflowAnswer> {
             | FlowAnswer::Deployed(_)
             | FlowAnswer::InstanceCreated { .. }
             | FlowAnswer::Correlated { .. }
-            | FlowAnswer::Evaluated(_),
+            | FlowAnswer::Evaluated(_)
+            | FlowAnswer::UserTaskPending { .. },
         )
         | Answer::Done
         | Answer::Created { .. }

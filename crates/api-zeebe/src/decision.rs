@@ -36,6 +36,7 @@ pub(crate) async fn evaluate_decision(
         | FlowAnswer::InstanceCreated { .. }
         | FlowAnswer::Key(_)
         | FlowAnswer::Correlated { .. }
+        | FlowAnswer::UserTaskPending { .. }
         | FlowAnswer::Workflow(_) => Err(other_answer()),
     }
 }

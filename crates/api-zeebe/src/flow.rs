@@ -30,7 +30,7 @@ pub(crate) enum AskedOfFlows {
 
 impl AskedOfFlows {
     /// What clients know it as.
-    fn intent(self) -> &'static str {
+    pub(crate) fn intent(self) -> &'static str {
         match self {
             AskedOfFlows::Deploy | AskedOfFlows::Create => "CREATE",
             AskedOfFlows::Delete => "DELETE",
@@ -120,6 +120,7 @@ pub(crate) fn key_of(answer: &FlowAnswer) -> Result<i64, Status> {
         | FlowAnswer::Deployed(_)
         | FlowAnswer::InstanceCreated { .. }
         | FlowAnswer::Evaluated(_)
+        | FlowAnswer::UserTaskPending { .. }
         | FlowAnswer::Workflow(_) => Err(other_answer()),
     }
 }
@@ -234,6 +235,11 @@ fn sentence(asked: AskedOfFlows, rejection: &FlowRejection) -> String {
             let key = number(*key);
             format!("Expected to evaluate decision '{key}', but no decision found for key '{key}'")
         }
+        FlowRejection::UserTaskInTransition { key, event } => format!(
+            "Expected to update variables of user task with key '{}', but it is in state '{}'",
+            number(*key),
+            event.state()
+        ),
         FlowRejection::Workflow { message, .. } => message.to_string(),
         FlowRejection::ElementNotFound { .. }
         | FlowRejection::ElementUnsuitable { .. }
@@ -247,6 +253,7 @@ fn sentence(asked: AskedOfFlows, rejection: &FlowRejection) -> String {
         | FlowRejection::NotCorrelated { .. }
         | FlowRejection::UserTaskNotFound { .. }
         | FlowRejection::UserTaskAssigned { .. }
+        | FlowRejection::ListenerSaysTooMuch { .. }
         | FlowRejection::ElementInWrongState { .. } => capital(&rejection.to_string()),
     }
 }

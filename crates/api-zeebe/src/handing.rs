@@ -2,15 +2,15 @@
 
 use prost::Message;
 use windlass_gateway::Gateway;
-use windlass_gateway::request::{HandedJob, Wanted};
+use windlass_gateway::request::{HandedJob, UserTaskShown, Wanted};
 use windlass_record::command::{Command, FailJob, FailureKind};
-use windlass_record::flow::JobRole;
+use windlass_record::flow::{JobRole, NO_KEY};
 
 use crate::document::{Fetch, headers};
 use crate::lease;
 use crate::limit::SENT_BYTES_MAX;
-use crate::protocol::ActivatedJob;
 use crate::protocol::activated_job::{JobKind, ListenerEventType};
+use crate::protocol::{ActivatedJob, UserTaskProperties};
 use crate::queue::{TENANT_DEFAULT, queue_name};
 
 /// What a worker asked for and wants to see again.
@@ -63,7 +63,7 @@ impl Handing {
             deadline: i64::try_from(job.deadline_ms).unwrap_or(i64::MAX),
             variables: self.fetch.of(&job.payload),
             tenant_id: self.tenant.to_owned(),
-            user_task: None,
+            user_task: flow.user_task,
             kind: flow.kind.into(),
             listener_event_type: flow.listener_event_type.into(),
             tags: flow.tags,
@@ -87,6 +87,7 @@ struct Flow {
     listener_event_type: ListenerEventType,
     tags: Vec<String>,
     business_id: String,
+    user_task: Option<UserTaskProperties>,
 }
 
 /// A key or a version that names nothing.
@@ -105,14 +106,25 @@ fn flow_of(job: &HandedJob) -> Flow {
             kind: match facts.role {
                 JobRole::Work => JobKind::BpmnElement,
                 JobRole::StartListener | JobRole::EndListener => JobKind::ExecutionListener,
+                JobRole::CreatingListener
+                | JobRole::AssigningListener
+                | JobRole::UpdatingListener
+                | JobRole::CompletingListener
+                | JobRole::CancelingListener => JobKind::TaskListener,
             },
             listener_event_type: match facts.role {
                 JobRole::Work => ListenerEventType::Unspecified,
                 JobRole::StartListener => ListenerEventType::Start,
                 JobRole::EndListener => ListenerEventType::End,
+                JobRole::CreatingListener => ListenerEventType::Creating,
+                JobRole::AssigningListener => ListenerEventType::Assigning,
+                JobRole::UpdatingListener => ListenerEventType::Updating,
+                JobRole::CompletingListener => ListenerEventType::Completing,
+                JobRole::CancelingListener => ListenerEventType::Canceling,
             },
             tags: facts.tags.iter().map(ToString::to_string).collect(),
             business_id: facts.business_id.to_string(),
+            user_task: facts.user_task.as_deref().map(user_task),
         };
     }
     Flow {
@@ -126,7 +138,33 @@ fn flow_of(job: &HandedJob) -> Flow {
         listener_event_type: ListenerEventType::Unspecified,
         tags: Vec::new(),
         business_id: String::new(),
+        user_task: None,
     }
+}
+
+/// The user task that a listener is asked about. What it has not is absent.
+fn user_task(shown: &UserTaskShown) -> UserTaskProperties {
+    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let task = &shown.task;
+    UserTaskProperties {
+        action: some(&shown.action),
+        assignee: some(&task.assignee),
+        candidate_groups: names(&task.candidate_groups),
+        candidate_users: names(&task.candidate_users),
+        changed_attributes: shown.changed.iter().map(ToString::to_string).collect(),
+        due_date: some(&task.due_date),
+        follow_up_date: some(&task.follow_up_date),
+        form_key: (task.form != NO_KEY).then(|| task.form.raw().cast_signed()),
+        priority: i32::try_from(task.priority).ok(),
+        user_task_key: Some(shown.key.raw().cast_signed()),
+    }
+}
+
+/// A list of text; what else a process may have computed is written as JSON.
+fn names(list: &str) -> Vec<String> {
+    let items: Vec<serde_json::Value> = serde_json::from_str(list).unwrap_or_default();
+    let text = |item: serde_json::Value| item.as_str().map_or(item.to_string(), str::to_owned);
+    items.into_iter().map(text).collect()
 }
 
 fn refuse_too_large(gateway: Gateway, job: &HandedJob, bytes: usize) {

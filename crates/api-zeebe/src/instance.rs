@@ -8,6 +8,7 @@ use windlass_record::flow::{
     SetVariables, TerminateInstruction, VariableInstruction,
 };
 
+use crate::change::{self, Change};
 use crate::document::{self, Fetch};
 use crate::flow::{self};
 use crate::flow::{AskedOfFlows, ask, key, key_of, number, other_answer, refused, timed_out};
@@ -42,6 +43,7 @@ pub(crate) async fn create_process_instance(
         | FlowAnswer::Key(_)
         | FlowAnswer::Correlated { .. }
         | FlowAnswer::Evaluated(_)
+        | FlowAnswer::UserTaskPending { .. }
         | FlowAnswer::Workflow(_) => Err(other_answer()),
     }
 }
@@ -121,8 +123,15 @@ pub(crate) async fn set_variables(
         variables: document::variables(&given.variables)?,
         local: given.local,
     };
-    let answer = ask(gateway, AskedOfFlows::SetVariables, FlowCommand::SetVariables(command)).await;
-    Ok(p::SetVariablesResponse { key: key_of(&answer?)? })
+    // The element may be a user task, whose listeners are asked first.
+    let asked = AskedOfFlows::SetVariables;
+    let change = Change {
+        command: FlowCommand::SetVariables(command),
+        intent: asked.intent(),
+        what: format!("update variables for element with key '{}'", given.element_instance_key),
+    };
+    let answer = change::change(gateway, change, |error| refused(asked, error)).await?;
+    Ok(p::SetVariablesResponse { key: key_of(&answer)? })
 }
 
 pub(crate) async fn modify_process_instance(

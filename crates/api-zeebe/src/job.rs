@@ -6,13 +6,14 @@
 use tonic::Status;
 use windlass_gateway::Gateway;
 use windlass_record::command::{
-    Command, CompleteJob, FailJob, FailureKind, ResolveIncident, ThrowError, UpdateJob,
+    Command, CompleteJob, CompleteListener, FailJob, FailureKind, ResolveIncident, ThrowError,
+    UpdateJob,
 };
 use windlass_record::id::JobKey;
 
 use crate::protocol as p;
 use crate::refusal::{Asked, invalid, not_yet, refused};
-use crate::{document, lease};
+use crate::{document, lease, listener};
 
 /// Any number is a key; most name nothing.
 fn key(given: i64) -> JobKey {
@@ -23,27 +24,29 @@ pub(crate) async fn complete(
     gateway: &Gateway,
     given: p::CompleteJobRequest,
 ) -> Result<p::CompleteJobResponse, Status> {
-    if given.result.as_ref().is_some_and(says_something) {
-        return Err(not_yet("CompleteJob with a result", "there are no listeners yet"));
+    if given.result.as_ref().is_some_and(is_of_ad_hoc) {
+        let missing = "there are no ad-hoc sub-processes yet";
+        return Err(not_yet("CompleteJob with a result for an ad-hoc sub-process", missing));
     }
     if given.business_id.is_some_and(|id| !id.is_empty()) {
         return Err(not_yet("CompleteJob with a business id", "there are no business ids yet"));
     }
     let key = key(given.job_key);
-    let command = Command::CompleteJob(CompleteJob {
-        lease: lease::read(key, given.lease_token.as_deref()),
-        result: document::variables(&given.variables)?,
-        documents: Vec::new(),
-    });
+    let lease = lease::read(key, given.lease_token.as_deref());
+    let brought = document::variables(&given.variables)?;
+    let command = match given.result.map(listener::says).transpose()?.flatten() {
+        Some(says) => Command::CompleteListener(CompleteListener { lease, result: brought, says }),
+        None => Command::CompleteJob(CompleteJob { lease, result: brought, documents: Vec::new() }),
+    };
     result(gateway, Asked::CompleteJob, key, command).await?;
     Ok(p::CompleteJobResponse {})
 }
 
-/// Some clients send an empty result with every completion.
-fn says_something(result: &p::JobResult) -> bool {
-    let type_only = p::JobResult { r#type: result.r#type.clone(), ..Default::default() };
-    let not_denied = p::JobResult { denied: Some(false), ..type_only.clone() };
-    *result != type_only && *result != not_denied
+/// What only an ad-hoc sub-process may say. Some clients send an empty result with every completion.
+fn is_of_ad_hoc(result: &p::JobResult) -> bool {
+    !result.activate_elements.is_empty()
+        || result.is_completion_condition_fulfilled.is_some()
+        || result.is_cancel_remaining_instances.is_some()
 }
 
 /// What an incident says when the worker that failed for the last time said nothing.

@@ -20,13 +20,15 @@
 //!
 //! Shared by them: `handing` is a job as this wire says it; `flow` asks about flows and says why it
 //! was refused; `document` checks and filters JSON; `label` checks tags and business ids; `lease` is
-//! the lease token; `tenant` whose jobs; `refusal` what is said when something about jobs is refused.
+//! the lease token; `listener` what a user task's listener says; `change` waits for listeners; `tenant`
+//! whose jobs; `refusal` what is said when something about jobs is refused.
 //! `health` is `grpc.health.v1.Health`. [`rest`] is Camunda's REST API, over the same functions.
 //!
 //! Absent on purpose: Camunda's own protocol file (ours is written from field numbers), and
 //! multi-tenancy: there is one tenant, `<default>`, as in a broker where it is switched off.
 
 mod activate;
+mod change;
 mod decision;
 mod document;
 mod flow;
@@ -37,6 +39,7 @@ mod job;
 mod label;
 mod lease;
 pub mod limit;
+mod listener;
 mod message;
 mod push;
 pub mod queue;

@@ -4,6 +4,7 @@
 use tonic::{Code, Status};
 use windlass_gateway::{Gateway, GatewayError};
 use windlass_record::event::IncidentKind;
+use windlass_record::flow::FlowRejection;
 use windlass_record::id::JobKey;
 use windlass_record::rejection::{Rejection, RejectionKind};
 
@@ -79,11 +80,14 @@ pub(crate) async fn refused(
         }
     };
     let why = match rejection {
-        Rejection::JobInWrongState { state: LISTENER, .. } => {
+        Rejection::JobInWrongState { state: state @ (LISTENER | TASK_LISTENER), .. } => {
             let key = key.raw().cast_signed();
-            let reason =
-                format!("Cannot throw BPMN error from EXECUTION_LISTENER job with key '{key}'");
+            let kind = if state == LISTENER { "EXECUTION_LISTENER" } else { "TASK_LISTENER" };
+            let reason = format!("Cannot throw BPMN error from {kind} job with key '{key}'");
             return rejected(asked, rejection.kind(), &reason);
+        }
+        Rejection::Flow(ref refusal) if listener_reason(refusal).is_some() => {
+            listener_reason(refusal).unwrap_or_default().to_owned()
         }
         Rejection::JobInWrongState { .. } if asked == Asked::UpdateTimeout => {
             "it is not active".to_owned()
@@ -170,6 +174,12 @@ fn in_state(name: &str) -> String {
 
 /// How the engine says that a job is not an element's own work.
 const LISTENER: &str = "a listener's";
+const TASK_LISTENER: &str = "a user task listener's";
+
+/// Why a listener's word was refused.
+fn listener_reason(refusal: &FlowRejection) -> Option<&'static str> {
+    if let FlowRejection::ListenerSaysTooMuch { why, .. } = refusal { Some(why) } else { None }
+}
 
 /// The engine's name of a job that waits for a person.
 const INCIDENT: &str = "incident";

@@ -71,6 +71,7 @@ async fn deploy(
         | FlowAnswer::Key(_)
         | FlowAnswer::Correlated { .. }
         | FlowAnswer::Evaluated(_)
+        | FlowAnswer::UserTaskPending { .. }
         | FlowAnswer::Workflow(_) => Err(other_answer()),
     }
 }

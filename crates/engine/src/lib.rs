@@ -38,6 +38,7 @@ pub use state::{Effects, Ended, State};
 pub use windlass_flow::conductor::{query as workflows, render};
 pub use windlass_flow::kernel::join;
 pub use windlass_flow::schedule;
+pub use windlass_flow::state::transition::{TransitionEnded, TransitionOutcome, UserTaskShown};
 pub use windlass_flow::state::{InstanceEnded, JobFacts};
 
 /// What the shell does with events and payloads while a command is decided.
@@ -166,6 +167,11 @@ impl Engine {
     /// Moves out which awaited instances came to their end.
     pub fn take_ended_instances(&mut self) -> Vec<InstanceEnded> {
         self.state.flow.take_ended()
+    }
+
+    /// Moves out which transitions of user tasks are over.
+    pub fn take_ended_transitions(&mut self) -> Vec<TransitionEnded> {
+        self.state.flow.take_ended_transitions()
     }
 
     /// Does what time asks for, at most `steps_max` times. Returns how many it did; the caller

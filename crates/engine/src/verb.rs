@@ -40,6 +40,7 @@ pub(crate) fn decide<S: Sink>(
         Command::ReportProgress(command) => report::decide_progress(step, command),
         Command::AppendLog(command) => report::decide_log(step, command),
         Command::CompleteJob(command) => complete::decide(step, command),
+        Command::CompleteListener(command) => complete::decide_listener(step, command),
         Command::FailJob(command) => fail::decide(step, command),
         Command::ThrowError(command) => throw::decide(step, command),
         Command::ReleaseJob(command) => release::decide(step, command),

@@ -12,12 +12,14 @@ use std::sync::Arc;
 
 use windlass_record::flow::{
     ElementEntered, FlowEvent, InstanceStarted, JobRole, Key, UserTaskCreated,
+    UserTaskTransitionStarted,
 };
 
 use crate::graph::{Kind, NodeId, Text, Trigger};
 use crate::state::definition::Definition;
 use crate::state::element::{Element, Incident, Kept, Loop, Phase, Process, Triggered, UserTask};
 use crate::state::image;
+use crate::state::transition::{Transition, TransitionEnded, TransitionOutcome};
 use crate::state::wait::{Signal, Timer};
 use crate::state::{FlowState, InstanceEnded, Todo};
 
@@ -83,12 +85,7 @@ impl FlowState {
             FlowEvent::LoopCollected { element, index, value } => {
                 self.loop_collected(*element, *index, value);
             }
-            FlowEvent::LoopSatisfied { element } => {
-                if let Some(looped) = &mut self.live_mut(*element).looped {
-                    looped.satisfied = true;
-                }
-                self.queue(Todo::Element(*element));
-            }
+            FlowEvent::LoopSatisfied { element } => self.loop_satisfied(*element),
             FlowEvent::EventTriggered { element, node, variables } => {
                 let event = Triggered { node: NodeId(*node), variables: owned(variables) };
                 let is_outside = comes_from_outside(&self.live(*element).graph, event.node);
@@ -125,7 +122,10 @@ impl FlowState {
             | FlowEvent::IncidentResolved { .. }
             | FlowEvent::UserTaskCreated(_)
             | FlowEvent::UserTaskChanged(_)
-            | FlowEvent::UserTaskEnded { .. } => self.apply_wait(now_ms, event),
+            | FlowEvent::UserTaskEnded { .. }
+            | FlowEvent::UserTaskTransitionStarted(_)
+            | FlowEvent::UserTaskCorrected(_)
+            | FlowEvent::UserTaskTransitionEnded { .. } => self.apply_wait(now_ms, event),
         }
     }
 
@@ -181,25 +181,23 @@ impl FlowState {
                 self.touch(image::INCIDENT, *key);
                 self.incidents.insert(*key, incident);
             }
-            FlowEvent::IncidentResolved { key } => {
-                self.touch(image::INCIDENT, *key);
-                if let Some(incident) = self.incidents.remove(key) {
-                    self.live_mut(incident.element).incident = None;
-                    self.queue(Todo::Element(incident.element));
-                    self.moved_on(incident.element);
-                }
-            }
+            FlowEvent::IncidentResolved { key } => self.incident_resolved(*key),
             FlowEvent::UserTaskCreated(task) | FlowEvent::UserTaskChanged(task) => {
                 self.live_mut(task.element).user_task = Some(task.key);
                 self.touch(image::USER_TASK, task.key);
                 self.user_tasks.insert(task.key, user_task(task));
             }
-            FlowEvent::UserTaskEnded { key, .. } => {
-                self.touch(image::USER_TASK, *key);
-                if let Some(task) = self.user_tasks.remove(key) {
-                    self.live_mut(task.element).user_task = None;
-                    self.moved_on(task.element);
+            FlowEvent::UserTaskEnded { key, completed } => self.user_task_ended(*key, *completed),
+            FlowEvent::UserTaskTransitionStarted(started) => self.transition_started(started),
+            FlowEvent::UserTaskCorrected(task) => {
+                self.touch(image::TRANSITION, task.key);
+                if let Some(transition) = self.transitions.get_mut(&task.key) {
+                    transition.task = user_task(task);
                 }
+            }
+            FlowEvent::UserTaskTransitionEnded { key, denied, reason } => {
+                let denied = denied.then(|| TransitionOutcome::Denied((*reason).into()));
+                self.transition_ended(*key, denied.unwrap_or(TransitionOutcome::Done));
             }
             FlowEvent::StepTaken
             | FlowEvent::ResourceDeployed { .. }
@@ -230,6 +228,49 @@ impl FlowState {
             | FlowEvent::KeyUsed { .. } => {
                 unreachable!("{event:?} is applied with the elements")
             }
+        }
+    }
+
+    fn incident_resolved(&mut self, key: Key) {
+        self.touch(image::INCIDENT, key);
+        if let Some(incident) = self.incidents.remove(&key) {
+            self.live_mut(incident.element).incident = None;
+            self.queue(Todo::Element(incident.element));
+            self.moved_on(incident.element);
+        }
+    }
+
+    fn user_task_ended(&mut self, key: Key, completed: bool) {
+        let done = TransitionOutcome::Done;
+        self.transition_ended(key, if completed { done } else { TransitionOutcome::Cancelled });
+        self.touch(image::USER_TASK, key);
+        if let Some(task) = self.user_tasks.remove(&key) {
+            self.live_mut(task.element).user_task = None;
+            self.moved_on(task.element);
+        }
+    }
+
+    fn transition_started(&mut self, started: &UserTaskTransitionStarted<'_>) {
+        let (task, element) = (started.task.key, started.task.element);
+        self.transition_ended(task, TransitionOutcome::Cancelled);
+        let transition = Transition {
+            event: started.event,
+            task: user_task(&started.task),
+            action: (&*started.action).into(),
+            assignee: (&*started.assignee).into(),
+            variables: owned(&started.variables),
+            local: started.local,
+        };
+        self.touch(image::TRANSITION, task);
+        self.transitions.insert(task, transition);
+        self.live_mut(element).listener = 0;
+        self.queue(Todo::Element(element));
+    }
+
+    fn transition_ended(&mut self, task: Key, outcome: TransitionOutcome) {
+        self.touch(image::TRANSITION, task);
+        if self.transitions.remove(&task).is_some() {
+            self.effects.transitions.push(TransitionEnded { task, outcome });
         }
     }
 
@@ -427,6 +468,13 @@ impl FlowState {
         if more {
             self.queue(Todo::Element(key));
         }
+    }
+
+    fn loop_satisfied(&mut self, key: Key) {
+        if let Some(looped) = &mut self.live_mut(key).looped {
+            looped.satisfied = true;
+        }
+        self.queue(Todo::Element(key));
     }
 
     fn loop_collected(&mut self, key: Key, index: u32, value: &str) {

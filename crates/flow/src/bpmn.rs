@@ -10,7 +10,7 @@
 //! depends on the order of a map.
 //!
 //! Absent on purpose: transactions, ad-hoc sub-processes, complex gateways, standard loops,
-//! conditional, cancel and multiple events; task listeners.
+//! conditional, cancel and multiple events.
 
 mod cycle;
 mod event;

@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use windlass_record::flow::UserTaskEvent;
+
 use crate::feel::Expression;
 
 /// Shared text.
@@ -304,6 +306,17 @@ pub struct UserTask {
     pub form_key: Option<Template>,
     /// Static headers, a JSON object of text; empty is none.
     pub headers: Text,
+    /// Who is asked before it changes, in the order of the document.
+    pub listeners: Vec<TaskListener>,
+}
+
+/// A job before something happens to a user task.
+#[derive(Debug)]
+pub struct TaskListener {
+    /// What is about to happen.
+    pub event: UserTaskEvent,
+    /// The job.
+    pub job: JobSpec,
 }
 
 /// See [`Kind::Script`].

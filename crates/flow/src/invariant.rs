@@ -7,11 +7,13 @@
 //!   job or for what it ends, or waits in an incident.
 //! - F4 Timers and subscriptions belong to a live element instance or a definition, which knows them.
 //! - F5 Jobs, incidents and user tasks belong to live element instances, which know them.
+//! - F7 What is about to happen to a user task waits for a listener's job, stands on the to-do list,
+//!   waits in an incident, or is about to be ended.
 //! - F6 A called instance knows its call activity, and is known by it.
 
 use std::collections::BTreeSet;
 
-use windlass_record::flow::Key;
+use windlass_record::flow::{JobRole, Key};
 
 use crate::node::compensate;
 use crate::state::element::{Element, Phase};
@@ -59,6 +61,23 @@ pub fn check(state: &FlowState) -> Result<(), String> {
             return Err(format!("F5: user task {key} is not that of its element instance"));
         }
     }
+    check_transitions(state, &todo)
+}
+
+/// F7.
+fn check_transitions(state: &FlowState, todo: &BTreeSet<Todo>) -> Result<(), String> {
+    for (key, transition) in &state.transitions {
+        let task = state.user_tasks.get(key).and_then(|task| state.elements.get(&task.element));
+        let Some(element) = task else {
+            return Err(format!("F7: user task {key} is gone and about to change"));
+        };
+        let is_asked = element.job.is_some_and(|(_, role)| role == transition.event.role());
+        let is_queued = todo.contains(&Todo::Element(transition.task.element));
+        let ends = !transition.is_canceling() && ends_soon(state, element);
+        if !is_asked && !is_queued && element.incident.is_none() && !ends {
+            return Err(format!("F7: what was about to happen to user task {key} is forgotten"));
+        }
+    }
     Ok(())
 }
 
@@ -96,7 +115,7 @@ fn check_progress(
         Phase::Entering | Phase::Completing if !is_queued && element.job.is_none() => {
             Err(format!("F3: {key} ({}) is forgotten on its way", element.node().id))
         }
-        Phase::Terminating if !is_queued && !runs => {
+        Phase::Terminating if !is_queued && !runs && !is_held_up(element) => {
             Err(format!("F3: {key} ({}) is never ended", element.node().id))
         }
         Phase::Active => {
@@ -115,6 +134,11 @@ fn check_progress(
         }
         Phase::Entering | Phase::Completing | Phase::Terminating => Ok(()),
     }
+}
+
+/// Whether the listeners of a user task are asked before it ends.
+fn is_held_up(element: &Element) -> bool {
+    element.job.is_some_and(|(_, role)| role == JobRole::CancelingListener)
 }
 
 /// Whether an element instance or a scope around it is about to be ended by an event.

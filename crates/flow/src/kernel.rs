@@ -27,7 +27,8 @@ pub(crate) mod timer;
 pub(crate) mod variables;
 pub(crate) mod waits;
 
-pub use job::{JobError, is_listener, job_completed, job_failed, job_threw};
+pub use crate::node::task_listener::check as check_listener;
+pub use job::{JobError, job_completed, job_failed, job_threw, listener_answered, role_of};
 pub use timer::fire;
 pub use variables::{join, split};
 
@@ -189,17 +190,16 @@ pub fn step<P: Port>(port: &mut P) -> bool {
 fn run<P: Port>(port: &mut P, key: Key) {
     let Some(element) = port.state().element(key) else { return };
     let phase = element.phase;
-    if element.incident.is_some() && phase != Phase::Terminating {
+    // A user task may wait for a person because of a listener; that keeps no event from it.
+    let has_news = element.user_task.is_some() && !element.triggered.is_empty();
+    if element.incident.is_some() && phase != Phase::Terminating && !has_news {
         return;
     }
     let went = match phase {
         Phase::Entering => enter::enter(port, key),
         Phase::Active => active::go_on(port, key),
         Phase::Completing => leave::leave(port, key),
-        Phase::Terminating => {
-            terminate::terminate(port, key);
-            Ok(())
-        }
+        Phase::Terminating => terminate::terminate(port, key),
     };
     if let Err(stuck) = went {
         raise(port, key, &stuck);

@@ -9,6 +9,7 @@ mod job;
 pub(crate) mod repeat;
 mod scope;
 mod script;
+pub(crate) mod task_listener;
 mod throw;
 mod user_task;
 

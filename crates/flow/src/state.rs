@@ -1,7 +1,8 @@
 //! Everything that is remembered about flows. Written by [`apply`](crate::apply) alone.
 //!
 //! Reading order: [`element`] is what runs; [`definition`] what it runs by; [`wait`] what it waits
-//! for; [`image`] is how all of it gets into a checkpoint and back.
+//! for; [`transition`] what is about to happen to user tasks; [`image`] is how all of it gets into a
+//! checkpoint and back.
 //!
 //! Besides what events name there are indexes (by name, by time, by owner), made by the same
 //! `apply`, so that a replay and a load make the same ones.
@@ -9,6 +10,7 @@
 pub mod definition;
 pub mod element;
 pub mod image;
+pub mod transition;
 pub mod wait;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -21,6 +23,7 @@ use windlass_record::flow::{DefinitionKind, Key, SubscriptionKind};
 use self::definition::{Definition, Resource, Retired};
 use self::element::{Element, Incident, UserTask};
 use self::image::Dirt;
+use self::transition::{Transition, TransitionEnded, UserTaskShown};
 use self::wait::{Message, Signal, Subscription, Timer};
 use crate::conductor::state::Workflows;
 use crate::graph::Text;
@@ -62,6 +65,8 @@ pub struct FlowState {
     pub(crate) signals: Map<Signal>,
     pub(crate) incidents: Map<Incident>,
     pub(crate) user_tasks: Map<UserTask>,
+    /// User tasks that are about to change, by user task.
+    pub(crate) transitions: Map<Transition>,
     /// Live instances that were started by a message, by process id and correlation key.
     pub(crate) started_by: BTreeMap<(Text, Text, Text), Key>,
     /// Live instances by the caller's name of them.
@@ -97,6 +102,8 @@ pub enum Todo {
 pub struct Effects {
     /// Instances that somebody waited for.
     pub ended: Vec<InstanceEnded>,
+    /// Transitions of user tasks that are over.
+    pub transitions: Vec<TransitionEnded>,
 }
 
 /// An instance that came to its end.
@@ -236,6 +243,11 @@ impl FlowState {
         std::mem::take(&mut self.effects.ended)
     }
 
+    /// The same for transitions of user tasks.
+    pub fn take_ended_transitions(&mut self) -> Vec<TransitionEnded> {
+        std::mem::take(&mut self.effects.transitions)
+    }
+
     /// The value of a variable, JSON, as an element instance sees it.
     pub fn variable(&self, mut scope: Key, name: &str) -> Option<Text> {
         loop {
@@ -257,6 +269,18 @@ impl FlowState {
                 });
             }
             scope = element.scope;
+        }
+        seen
+    }
+
+    /// All variables that the worker of an element's job sees. The listener of a user task sees what
+    /// is to be written too.
+    pub fn variables_of_job(&self, job: Key) -> BTreeMap<Text, Text> {
+        let Some(key) = self.element_of_job(job) else { return BTreeMap::new() };
+        let mut seen = self.visible_variables(key);
+        let task = self.element(key).and_then(|element| element.user_task);
+        if let Some(transition) = task.and_then(|task| self.transition(task)) {
+            seen.extend(transition.variables.iter().cloned());
         }
         seen
     }
@@ -290,6 +314,7 @@ impl FlowState {
             role,
             business_id: instance.business_id.clone(),
             tags: instance.tags.clone(),
+            user_task: role.user_task_event().and_then(|_| self.user_task_of(key)).map(Box::new),
         })
     }
 }
@@ -317,4 +342,6 @@ pub struct JobFacts {
     pub business_id: Text,
     /// Words to find the instance by.
     pub tags: Arc<[Text]>,
+    /// Of the job of a user task's listener: the user task.
+    pub user_task: Option<Box<UserTaskShown>>,
 }

@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot, watch};
 use windlass_history::History;
 use windlass_partition::request::{
-    Answer, Commands, HandedJob, InstanceRun, Refused, Request, RunInstance, Unsent, WaiterId,
+    Answer, Change, Changed, Commands, HandedJob, InstanceRun, Refused, Request, RunInstance,
+    Unsent, WaiterId,
 };
 use windlass_partition::{Durability, Handle};
 use windlass_record::bound::Bound;
 use windlass_record::command::Command;
-use windlass_record::flow::CreateInstance;
+use windlass_record::flow::{CreateInstance, FlowCommand};
 use windlass_record::rejection::Rejection;
 
 use crate::error::GatewayError;
@@ -121,6 +122,30 @@ impl Gateway {
             let _gone = sender.send(run);
         });
         self.shared.submit(Request::RunInstance(RunInstance { command, wait_ms, reply }))?;
+        Ok(answer.await.map_err(|_| GatewayError::Stopped)??)
+    }
+
+    /// Changes a user task or the variables of one, and waits until its listeners are through,
+    /// `wait_ms` at most. Other commands on flows are answered at once.
+    pub async fn change(
+        &self,
+        command: FlowCommand,
+        wait_ms: u64,
+    ) -> Result<Changed, GatewayError> {
+        let (sender, answer) = oneshot::channel();
+        let verb = Verb::of_flow(&command);
+        let metrics = Arc::clone(&self.shared.metrics);
+        let since = Instant::now();
+        let reply = Box::new(move |changed: Result<Changed, Refused>| {
+            let counted = changed.clone().map(|_| Answer::Done);
+            metrics.answered(&[verb], &[counted], since.elapsed());
+            // A caller that is gone does not want to know.
+            let _gone = sender.send(changed);
+        });
+        let change = Request::Change(Change { command, wait_ms, reply });
+        self.shared
+            .submit(change)
+            .inspect_err(|error| self.shared.metrics.turned_away(verb, error))?;
         Ok(answer.await.map_err(|_| GatewayError::Stopped)??)
     }
 

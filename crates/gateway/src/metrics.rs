@@ -98,7 +98,7 @@ impl Verb {
             Command::ExtendLease(_) => 3,
             Command::ReportProgress(_) => 4,
             Command::AppendLog(_) => 5,
-            Command::CompleteJob(_) => 6,
+            Command::CompleteJob(_) | Command::CompleteListener(_) => 6,
             Command::FailJob(_) => 7,
             Command::ThrowError(_) => 8,
             Command::ReleaseJob(_) => 9,
@@ -118,6 +118,10 @@ impl Verb {
                 ScheduleCommand::RunNow(_) => 32,
             },
         })
+    }
+
+    pub(crate) fn of_flow(command: &FlowCommand) -> Verb {
+        Verb(flow_verb(command))
     }
 
     fn index(self) -> usize {

@@ -87,6 +87,8 @@ named! {
         BpmnElement = "BPMN_ELEMENT",
         /// Before or after an element's work.
         ExecutionListener = "EXECUTION_LISTENER",
+        /// Before something happens to a user task.
+        TaskListener = "TASK_LISTENER",
     }
 }
 
@@ -97,6 +99,16 @@ named! {
         Start = "START",
         /// After the work.
         End = "END",
+        /// Before a user task is there.
+        Creating = "CREATING",
+        /// Before a user task is somebody else's.
+        Assigning = "ASSIGNING",
+        /// Before a user task has other properties.
+        Updating = "UPDATING",
+        /// Before a user task is done.
+        Completing = "COMPLETING",
+        /// Before a user task is no longer wanted.
+        Canceling = "CANCELING",
     }
 }
 
@@ -119,6 +131,16 @@ named! {
         Completed = "COMPLETED",
         /// No longer wanted.
         Canceled = "CANCELED",
+        /// Its listeners are asked before it is there.
+        Creating = "CREATING",
+        /// The same before it is somebody else's.
+        Assigning = "ASSIGNING",
+        /// The same before it has other properties.
+        Updating = "UPDATING",
+        /// The same before it is done.
+        Completing = "COMPLETING",
+        /// The same before it is no longer wanted.
+        Canceling = "CANCELING",
     }
 }
 

@@ -4,9 +4,12 @@
 use std::collections::{BTreeSet, HashMap};
 
 use windlass_engine::InstanceEnded;
+use windlass_record::command::Command;
+use windlass_record::flow::{FlowAnswer, FlowCommand};
 use windlass_record::id::JobKey;
 
-use crate::request::{InstanceRun, RunReply};
+use crate::core::{Action, Core};
+use crate::request::{Answer, InstanceRun, RunInstance, RunReply};
 
 /// Those who wait for instances, by the instance.
 #[derive(Default)]
@@ -84,5 +87,36 @@ impl Awaited {
     pub(crate) fn drain(&mut self) -> Vec<RunReply> {
         self.ends.clear();
         self.waiting.drain().map(|(_, waiting)| waiting.reply).collect()
+    }
+}
+
+impl Core {
+    /// Starts a process and waits for its end.
+    pub(crate) fn run_instance(&mut self, run: RunInstance) {
+        let RunInstance { mut command, wait_ms, reply } = run;
+        command.awaited = true;
+        // It may end within its first frame, so its end is awaited before it begins.
+        let key = self.engine.next_key();
+        let end_ms = self.now_ms().saturating_add(wait_ms);
+        self.awaited.add(key, end_ms, reply);
+        match self.command(&Command::Flow(FlowCommand::CreateInstance(command))) {
+            Ok(Answer::Flow(FlowAnswer::InstanceCreated {
+                key,
+                definition,
+                process_id,
+                version,
+            })) => {
+                let run = InstanceRun { key, definition, process_id, version, variables: None };
+                if let Some((reply, run)) = self.awaited.began(run) {
+                    self.deliver(Action::Run(reply, Ok(run)));
+                }
+            }
+            Ok(_) => unreachable!("a created instance is answered with itself"),
+            Err(refused) => {
+                if let Some(reply) = self.awaited.remove(key) {
+                    self.deliver(Action::Run(reply, Err(refused)));
+                }
+            }
+        }
     }
 }

@@ -28,6 +28,7 @@ pub(crate) fn refuse_request(request: Request) {
         }
         Request::OpenStream(stream) => stream.sink.end(),
         Request::RunInstance(run) => (run.reply)(Err(Refused::Stopped)),
+        Request::Change(change) => (change.reply)(Err(Refused::Stopped)),
         Request::EndPoll(_)
         | Request::AddCredits(..)
         | Request::CloseStream(_)
@@ -256,6 +257,7 @@ impl Delivery {
             | Action::Poll(..)
             | Action::Commands(..)
             | Action::Run(..)
+            | Action::Change(..)
             | Action::Stop(..) => {
                 unreachable!("only jobs and documents have payloads")
             }

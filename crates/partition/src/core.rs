@@ -13,19 +13,20 @@ use windlass_record::bound::Bound;
 use windlass_record::codec::{self, Encoder, encode_event};
 use windlass_record::command::{self, ActivateJobs, Command, ReturnJob};
 use windlass_record::event::Event;
-use windlass_record::flow::{FlowAnswer, FlowCommand};
+use windlass_record::flow::FlowCommand;
 use windlass_record::id::{Payload, QueueId, Token};
 use windlass_record::rejection::Rejection;
 use windlass_record::schedule::ScheduleCommand;
 use windlass_record::workflow::{TASK_QUEUE_PREFIX, WorkflowCommand};
 
 use crate::awaited::Awaited;
+use crate::changing::Changing;
 use crate::finished::Finished;
 use crate::options::Options;
 use crate::payload::{Bytes, PayloadStore};
 use crate::request::{
-    Answer, Commands, CommandsReply, HandedJob, InstanceRun, Poll, PollReply, QueryAnswer,
-    QueryReply, Refused, Request, RunInstance, RunReply, Stream, StreamSink, Unsent, WaiterId,
+    Answer, ChangeReply, Changed, Commands, CommandsReply, HandedJob, InstanceRun, Poll, PollReply,
+    QueryAnswer, QueryReply, Refused, Request, RunReply, Stream, StreamSink, Unsent, WaiterId,
 };
 use crate::waiters::{Kind, Waiters};
 
@@ -66,7 +67,8 @@ pub struct Core {
     freed: Vec<Payload>,
     /// Why creates are refused now.
     pub refusing: Option<Rejection>,
-    awaited: Awaited,
+    pub(crate) awaited: Awaited,
+    pub(crate) changing: Changing,
 }
 
 /// Something that leaves when its batch is durable.
@@ -99,6 +101,8 @@ pub enum Action {
     Jobs(Arc<dyn StreamSink>, Vec<HandedJob>),
     /// What became of an instance that was waited for.
     Run(RunReply, Result<InstanceRun, Refused>),
+    /// What became of a change that was waited for.
+    Change(ChangeReply, Result<Changed, Refused>),
     /// A worker is to stop.
     Stop(Vec<Arc<dyn StreamSink>>, Token),
 }
@@ -112,6 +116,7 @@ impl Delivery {
             Action::Poll(reply, jobs) => return reply(jobs),
             Action::Jobs(sink, jobs) => return sink.deliver(jobs),
             Action::Run(reply, run) => reply(run),
+            Action::Change(reply, changed) => reply(changed),
             Action::Stop(sinks, token) => {
                 sinks.iter().for_each(|sink| sink.stop(token.key, token.activation));
             }
@@ -131,6 +136,7 @@ impl Delivery {
             }
             Action::Jobs(sink, _) => sink.end(),
             Action::Run(reply, _) => reply(Err(Refused::Stopped)),
+            Action::Change(reply, _) => reply(Err(Refused::Stopped)),
             Action::Stop(..) => {}
         }
     }
@@ -170,6 +176,7 @@ impl Core {
             freed: Vec::new(),
             refusing: None,
             awaited: Awaited::default(),
+            changing: Changing::default(),
         }
     }
 
@@ -280,6 +287,7 @@ impl Core {
                 }
             }
             Request::RunInstance(run) => self.run_instance(run),
+            Request::Change(change) => self.change(change),
         }
     }
 
@@ -299,6 +307,9 @@ impl Core {
         for (reply, run) in self.awaited.expired(self.now_ms) {
             self.deliver(Action::Run(reply, Ok(run)));
         }
+        for (reply, changed) in self.changing.expired(self.now_ms) {
+            self.deliver(Action::Change(reply, changed));
+        }
         while let Some(id) = self.waiters.ended(self.now_ms) {
             if let Some(waiter) = self.waiters.remove(id)
                 && let Kind::Poll { reply, .. } = waiter.kind
@@ -315,7 +326,8 @@ impl Core {
     pub fn next_due_ms(&self) -> Option<u64> {
         let timer_ms = self.engine.next_due_ms();
         let poll_ms = self.waiters.next_end_ms();
-        [timer_ms, poll_ms, self.awaited.next_end_ms()].into_iter().flatten().min()
+        let waits_ms = [self.awaited.next_end_ms(), self.changing.next_end_ms()];
+        [timer_ms, poll_ms].into_iter().chain(waits_ms).flatten().min()
     }
 
     /// What may leave before the round is durable, where that is allowed.
@@ -348,6 +360,9 @@ impl Core {
         for reply in self.awaited.drain() {
             self.deliver(Action::Run(reply, Err(Refused::Stopped)));
         }
+        for reply in self.changing.drain() {
+            self.deliver(Action::Change(reply, Err(Refused::Stopped)));
+        }
         std::mem::take(&mut self.deliveries)
     }
 
@@ -358,7 +373,7 @@ impl Core {
         self.deliver(Action::Commands(commands.reply, results));
     }
 
-    fn command(&mut self, command: &Command) -> Result<Answer, Refused> {
+    pub(crate) fn command(&mut self, command: &Command) -> Result<Answer, Refused> {
         self.fits(command)?;
         if let (Some(rejection), true) = (&self.refusing, adds_work(command)) {
             return Err(rejection.clone().into());
@@ -451,6 +466,11 @@ impl Core {
                 self.deliver(Action::Run(reply, Ok(run)));
             }
         }
+        for ended in self.engine.take_ended_transitions() {
+            if let Some((reply, changed)) = self.changing.end(ended) {
+                self.deliver(Action::Change(reply, changed));
+            }
+        }
         for (key, deadline) in alerts {
             tracing::warn!(job = key.raw(), ?deadline, "a deadline passed");
         }
@@ -492,35 +512,7 @@ impl Core {
         true
     }
 
-    fn run_instance(&mut self, run: RunInstance) {
-        let RunInstance { mut command, wait_ms, reply } = run;
-        command.awaited = true;
-        // It may end within its first frame, so its end is awaited before it begins.
-        let key = self.engine.next_key();
-        let end_ms = self.now_ms.saturating_add(wait_ms);
-        self.awaited.add(key, end_ms, reply);
-        match self.command(&Command::Flow(FlowCommand::CreateInstance(command))) {
-            Ok(Answer::Flow(FlowAnswer::InstanceCreated {
-                key,
-                definition,
-                process_id,
-                version,
-            })) => {
-                let run = InstanceRun { key, definition, process_id, version, variables: None };
-                if let Some((reply, run)) = self.awaited.began(run) {
-                    self.deliver(Action::Run(reply, Ok(run)));
-                }
-            }
-            Ok(_) => unreachable!("a created instance is answered with itself"),
-            Err(refused) => {
-                if let Some(reply) = self.awaited.remove(key) {
-                    self.deliver(Action::Run(reply, Err(refused)));
-                }
-            }
-        }
-    }
-
-    fn deliver(&mut self, action: Action) {
+    pub(crate) fn deliver(&mut self, action: Action) {
         self.deliveries.push(Delivery { action, missing: Vec::new() });
     }
 
@@ -576,7 +568,7 @@ impl Core {
         }
     }
 
-    fn too_many_waiters(&self) -> Refused {
+    pub(crate) fn too_many_waiters(&self) -> Refused {
         let max = u64::try_from(self.options.waiters_max).unwrap_or(u64::MAX);
         Refused::Rejected(Rejection::Exhausted { bound: Bound::Waiters, max })
     }
@@ -669,9 +661,9 @@ impl Core {
         let state = self.engine.state();
         let job = state.job(out.slot);
         let flow = state.flow().facts_of_job(out.key).map(Box::new);
-        let of_flow = flow.as_ref().map(|facts| {
+        let of_flow = flow.as_ref().map(|_| {
             // A flow's variables are those of the moment of the hand-out.
-            let variables = state.flow().visible_variables(facts.element);
+            let variables = state.flow().variables_of_job(out.key);
             Bytes::Here(join(&variables).into_bytes().into())
         });
         let of_task = || self.task_of_workflow(out);
@@ -742,6 +734,7 @@ fn adds_work(command: &Command) -> bool {
         | Command::ReportProgress(_)
         | Command::AppendLog(_)
         | Command::CompleteJob(_)
+        | Command::CompleteListener(_)
         | Command::FailJob(_)
         | Command::ThrowError(_)
         | Command::ReleaseJob(_)

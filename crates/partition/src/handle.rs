@@ -88,7 +88,9 @@ impl Handle {
 fn goes_first(request: &Request) -> bool {
     match request {
         Request::Commands(commands) => commands.items.iter().all(lets_work_drain),
-        Request::Query(..) | Request::Poll(_) | Request::RunInstance(_) => false,
+        Request::Query(..) | Request::Poll(_) | Request::RunInstance(_) | Request::Change(_) => {
+            false
+        }
         Request::EndPoll(_)
         | Request::OpenStream(_)
         | Request::AddCredits(..)
@@ -100,6 +102,7 @@ fn goes_first(request: &Request) -> bool {
 fn lets_work_drain(command: &Command) -> bool {
     match command {
         Command::CompleteJob(_)
+        | Command::CompleteListener(_)
         | Command::FailJob(_)
         | Command::ThrowError(_)
         | Command::ReleaseJob(_)
@@ -132,6 +135,7 @@ pub(crate) fn weight(request: &Request) -> (u64, u64) {
         Request::RunInstance(run) => {
             (1, u64::try_from(run.command.variables.len()).unwrap_or(u64::MAX))
         }
+        Request::Change(change) => (1, u64::try_from(change.command.bytes()).unwrap_or(u64::MAX)),
         Request::Query(..)
         | Request::Poll(_)
         | Request::EndPoll(_)
@@ -158,6 +162,7 @@ fn bytes_of(command: &Command) -> u64 {
         | Command::ReportProgress(_)
         | Command::AppendLog(_)
         | Command::CompleteJob(_)
+        | Command::CompleteListener(_)
         | Command::FailJob(_)
         | Command::ThrowError(_)
         | Command::ReleaseJob(_)

@@ -14,6 +14,7 @@
 //! takes the threads' place.
 
 mod awaited;
+mod changing;
 pub mod checkpoint;
 pub mod clock;
 mod commit;

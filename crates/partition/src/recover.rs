@@ -281,7 +281,11 @@ fn replay(
             effects.cancels.clear();
             effects.lost.clear();
             freed.append(&mut effects.freed);
-            for ended in std::mem::take(&mut effects.ended) {
+            let ended_jobs = std::mem::take(&mut effects.ended);
+            // Who waited for these went with the process that ran before.
+            engine.take_ended_instances();
+            engine.take_ended_transitions();
+            for ended in ended_jobs {
                 finished.push(engine.state(), ended, options.finished_max, &mut freed);
             }
             for payload in freed.drain(..) {

@@ -7,11 +7,12 @@
 use std::sync::Arc;
 
 use windlass_engine::JobFacts;
+pub use windlass_engine::UserTaskShown;
 pub use windlass_engine::schedule::Timetable;
 pub use windlass_engine::state::schedule::{Run, RunOutcome, Schedule};
 use windlass_record::command::{Command, QueueName};
 use windlass_record::event::Outcome;
-use windlass_record::flow::{CreateInstance, FlowAnswer};
+use windlass_record::flow::{CreateInstance, FlowAnswer, FlowCommand};
 use windlass_record::id::{JobKey, QueueId, Token};
 use windlass_record::policy::QueueSettings;
 use windlass_record::rejection::Rejection;
@@ -41,6 +42,8 @@ pub enum Request {
     Return(Vec<Unsent>),
     /// Start a process and wait for its end.
     RunInstance(RunInstance),
+    /// Change a user task, or the variables of one, and wait until its listeners are through.
+    Change(Change),
 }
 
 /// A process that is started and waited for.
@@ -69,6 +72,32 @@ pub struct InstanceRun {
     pub version: u32,
     /// Its variables when it completed; `None` when it did not within the time.
     pub variables: Option<Vec<(Arc<str>, Arc<str>)>>,
+}
+
+/// What is asked of a user task and waited for.
+pub struct Change {
+    /// What. Other commands are answered at once.
+    pub command: FlowCommand,
+    /// How long the listeners are waited for; the change itself goes on.
+    pub wait_ms: u64,
+    /// Called once.
+    pub reply: ChangeReply,
+}
+
+/// See [`Change::reply`].
+pub type ChangeReply = Box<dyn FnOnce(Result<Changed, Refused>) + Send>;
+
+/// What became of a change that was waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Changed {
+    /// It happened.
+    Answered(Answer),
+    /// A listener denied it, for this reason; may be empty.
+    Denied(Arc<str>),
+    /// The user task came to its end meanwhile.
+    Cancelled,
+    /// The listeners are not through yet.
+    TimedOut,
 }
 
 /// Commands with one answer for all.

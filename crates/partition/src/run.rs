@@ -615,7 +615,8 @@ impl Run {
             | Request::AddCredits(..)
             | Request::CloseStream(_)
             | Request::Return(_)
-            | Request::RunInstance(_) => return self.core.handle(request),
+            | Request::RunInstance(_)
+            | Request::Change(_) => return self.core.handle(request),
         };
         let status = self.core.status(crate::query::LogView {
             durable_lsn: self.durable_lsn,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::flow::FlowCommand;
+use crate::flow::{FlowCommand, UserTaskCorrections};
 use crate::id::{JobKey, QueueId, Token};
 use crate::policy::{
     CancelPolicy, Deadlines, Dialect, Exhausted, LimitSettings, QueueSettings, RetryPolicy,
@@ -29,6 +29,8 @@ pub enum Command {
     AppendLog(AppendLog),
     /// The job is done.
     CompleteJob(CompleteJob),
+    /// The job of a user task's listener is done, and it has something to say.
+    CompleteListener(CompleteListener),
     /// The attempt failed.
     FailJob(FailJob),
     /// A business error: not retried.
@@ -208,6 +210,26 @@ pub struct CompleteJob {
     pub result: Bytes,
     /// Documents that change with it, all or nothing.
     pub documents: Vec<DocumentWrite>,
+}
+
+/// See [`Command::CompleteListener`].
+#[derive(Clone, Debug)]
+pub struct CompleteListener {
+    /// Which lease.
+    pub lease: Lease,
+    /// A JSON object, which must be empty: listeners of user tasks bring no variables.
+    pub result: Bytes,
+    /// What it says.
+    pub says: ListenerSays,
+}
+
+/// What a listener says about the user task that is about to change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ListenerSays {
+    /// It must not change, for this reason; may be empty.
+    Denied(Box<str>),
+    /// It may change, but so.
+    Corrected(Box<UserTaskCorrections>),
 }
 
 /// See [`Command::FailJob`].

@@ -15,12 +15,12 @@ pub use command::{
     ActivateInstruction, BroadcastSignal, CancelInstance, CreateInstance, DecisionReference,
     DeleteResource, DeployResources, EvaluateDecision, FlowCommand, MigrateInstance,
     ModifyInstance, MoveAncestor, MoveInstruction, ProcessReference, PublishMessage, SetVariables,
-    TerminateInstruction, UpdateUserTask, UserTaskAction, VariableInstruction,
+    TerminateInstruction, UpdateUserTask, UserTaskAction, UserTaskCorrections, VariableInstruction,
 };
 pub use event::{
     DefinitionDeployed, DefinitionKind, ElementEntered, FlowEvent, FlowIncidentKind,
     InstanceStarted, JobRole, MessagePublished, NodeName, SubscriptionKind, SubscriptionOpened,
-    UserTaskCreated,
+    UserTaskCreated, UserTaskEvent, UserTaskTransitionStarted,
 };
 pub use rejection::FlowRejection;
 

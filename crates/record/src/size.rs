@@ -1,6 +1,6 @@
 //! How much of the log a command may need, before it is decided.
 
-use crate::command::{Command, CreateJob, DocumentWrite, JobOptions};
+use crate::command::{Command, CreateJob, DocumentWrite, JobOptions, ListenerSays};
 use crate::flow::{FlowCommand, ModifyInstance, UserTaskAction, VariableInstruction};
 use crate::schedule::{PutPause, SCHEDULE_BYTES_MAX, ScheduleCommand};
 use crate::workflow::{WorkflowCommand, WorkflowVerb};
@@ -26,6 +26,7 @@ impl Command {
                 Command::CompleteJob(command) => {
                     command.result.len() + documents(&command.documents)
                 }
+                Command::CompleteListener(command) => command.says.bytes(),
                 Command::FailJob(command) => command.message.len() + command.variables.len(),
                 Command::ThrowError(command) => {
                     command.code.len() + command.message.len() + command.variables.len()
@@ -93,7 +94,7 @@ impl FlowCommand {
             }
             FlowCommand::BroadcastSignal(command) => command.name.len() + command.variables.len(),
             FlowCommand::EvaluateDecision(command) => command.variables.len(),
-            FlowCommand::UpdateUserTask(command) => user_task(&command.action),
+            FlowCommand::UpdateUserTask(command) => command.name.len() + user_task(&command.action),
             FlowCommand::Workflow(command) => command.bytes(),
             FlowCommand::DeleteResource(_)
             | FlowCommand::CancelInstance(_)
@@ -130,6 +131,26 @@ impl FlowCommand {
 fn variables_of(command: &ModifyInstance) -> impl Iterator<Item = &VariableInstruction> {
     let entered = command.activate.iter().flat_map(|it| &it.variables);
     entered.chain(command.moves.iter().flat_map(|it| &it.variables))
+}
+
+impl ListenerSays {
+    /// How many bytes of text it brings.
+    pub fn bytes(&self) -> usize {
+        match self {
+            ListenerSays::Denied(reason) => reason.len(),
+            ListenerSays::Corrected(corrections) => [
+                &corrections.assignee,
+                &corrections.candidate_groups,
+                &corrections.candidate_users,
+                &corrections.due_date,
+                &corrections.follow_up_date,
+            ]
+            .into_iter()
+            .flatten()
+            .map(|text| text.len())
+            .sum(),
+        }
+    }
 }
 
 fn user_task(action: &UserTaskAction) -> usize {

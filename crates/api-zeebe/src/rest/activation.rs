@@ -23,7 +23,7 @@ use windlass_gateway::{Gateway, PollRequest};
 use crate::activate::wait_ms;
 use crate::handing::Given;
 use crate::limit::POLL_BYTES_MAX;
-use crate::protocol::{ActivatedJob, TenantFilter};
+use crate::protocol::{ActivatedJob, TenantFilter, UserTaskProperties};
 use crate::refusal::{Asked, invalid, no_jobs};
 use crate::rest::Face;
 use crate::rest::extract::{Body, Key};
@@ -158,14 +158,47 @@ struct Activated {
     element_instance_key: Key,
     kind: &'static str,
     listener_event_type: &'static str,
-    /// Listeners of user tasks are not there.
-    user_task: Option<()>,
+    /// Of the listener of a user task.
+    user_task: Option<UserTask>,
     tags: Vec<String>,
     /// The other wire has no place for it.
     root_process_instance_key: Option<Key>,
     business_id: Option<String>,
     priority: i32,
     job_lease_token: Option<String>,
+}
+
+/// The user task that a listener is asked about.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct UserTask {
+    action: Option<String>,
+    assignee: Option<String>,
+    candidate_groups: Vec<String>,
+    candidate_users: Vec<String>,
+    changed_attributes: Vec<String>,
+    due_date: Option<String>,
+    follow_up_date: Option<String>,
+    form_key: Option<Key>,
+    priority: Option<i32>,
+    user_task_key: Option<Key>,
+}
+
+impl From<UserTaskProperties> for UserTask {
+    fn from(of: UserTaskProperties) -> UserTask {
+        UserTask {
+            action: of.action,
+            assignee: of.assignee,
+            candidate_groups: of.candidate_groups,
+            candidate_users: of.candidate_users,
+            changed_attributes: of.changed_attributes,
+            due_date: of.due_date,
+            follow_up_date: of.follow_up_date,
+            form_key: of.form_key.map(Key),
+            priority: of.priority,
+            user_task_key: of.user_task_key.map(Key),
+        }
+    }
 }
 
 /// There is one, and this is its name where nothing else was said.
@@ -192,7 +225,7 @@ impl Activated {
             element_instance_key: Key(job.element_instance_key),
             kind: kind.as_str_name(),
             listener_event_type: event.as_str_name(),
-            user_task: None,
+            user_task: job.user_task.map(Into::into),
             tags: job.tags,
             root_process_instance_key: handed
                 .flow

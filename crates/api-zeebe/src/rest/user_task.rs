@@ -7,14 +7,14 @@ use axum::routing::{delete, patch, post};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tonic::Status;
-use windlass_gateway::request::Answer;
 use windlass_gateway::{Gateway, GatewayError};
-use windlass_record::command::Command;
 use windlass_record::flow::{FlowCommand, FlowRejection, UpdateUserTask, UserTaskAction};
 use windlass_record::rejection::Rejection;
 
+use crate::change::{self, Change};
 use crate::document;
-use crate::flow::{key, other_answer};
+use crate::flow::key;
+use crate::listener::PRIORITY_MAX;
 use crate::refusal::{not_taken, rejected_as};
 use crate::rest::Face;
 use crate::rest::extract::{Body, KeyPath, MaybeBody};
@@ -29,13 +29,11 @@ pub(super) fn routes() -> Router<Face> {
         .route("/user-tasks/{key}", patch(update))
 }
 
-/// The greatest priority of a user task.
-const PRIORITY_MAX: u32 = 100;
-
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Completion {
     variables: Option<Box<RawValue>>,
+    action: Option<String>,
 }
 
 async fn complete(
@@ -44,7 +42,8 @@ async fn complete(
     MaybeBody(asked): MaybeBody<Completion>,
 ) -> Answered<StatusCode> {
     let variables = document::variables(&text(asked.variables))?;
-    ask(&face.gateway, Asked::Complete, task, UserTaskAction::Complete(variables)).await
+    let name = asked.action.unwrap_or_else(|| "complete".to_owned());
+    ask(&face.gateway, Asked::Complete, (task, name), UserTaskAction::Complete(variables)).await
 }
 
 #[derive(Default, Deserialize)]
@@ -52,6 +51,7 @@ async fn complete(
 struct Assignment {
     assignee: Option<String>,
     allow_override: Option<bool>,
+    action: Option<String>,
 }
 
 async fn assign(
@@ -63,12 +63,13 @@ async fn assign(
         assignee: required_text("assignee", asked.assignee)?.into(),
         replace: asked.allow_override.unwrap_or(true),
     };
-    ask(&face.gateway, Asked::Assign, task, action).await
+    let name = asked.action.unwrap_or_else(|| "assign".to_owned());
+    ask(&face.gateway, Asked::Assign, (task, name), action).await
 }
 
 async fn unassign(State(face): State<Face>, KeyPath(task): KeyPath) -> Answered<StatusCode> {
     let action = UserTaskAction::Assign { assignee: Box::default(), replace: true };
-    ask(&face.gateway, Asked::Assign, task, action).await
+    ask(&face.gateway, Asked::Assign, (task, "unassign".to_owned()), action).await
 }
 
 #[derive(Default, Deserialize)]
@@ -101,7 +102,8 @@ async fn update(
              supported attribute in the \"changeset\".",
         ));
     }
-    ask(&face.gateway, Asked::Update, task, action.0).await
+    let name = asked.action.unwrap_or_else(|| "update".to_owned());
+    ask(&face.gateway, Asked::Update, (task, name), action.0).await
 }
 
 /// The change, and whether it changes nothing.
@@ -148,27 +150,27 @@ impl Asked {
             Asked::Update => "UPDATE",
         }
     }
+
+    /// What was expected to happen.
+    fn what(self, task: i64) -> String {
+        format!("{} user task with key '{task}'", self.intent().to_ascii_lowercase())
+    }
 }
 
 async fn ask(
     gateway: &Gateway,
     asked: Asked,
-    task: i64,
+    (task, name): (i64, String),
     action: UserTaskAction,
 ) -> Answered<StatusCode> {
-    let command = FlowCommand::UpdateUserTask(UpdateUserTask { key: key(task), action });
-    match gateway.command(Command::Flow(command)).await {
-        Ok(Answer::Flow(_)) => Ok(StatusCode::NO_CONTENT),
-        Ok(
-            Answer::Done
-            | Answer::Created { .. }
-            | Answer::Held { .. }
-            | Answer::CancelPending
-            | Answer::Versions(_)
-            | Answer::Schedule(_),
-        ) => Err(other_answer().into()),
-        Err(error) => Err(refused(asked, task, error).into()),
-    }
+    let command = UpdateUserTask { key: key(task), action, name: name.into() };
+    let change = Change {
+        command: FlowCommand::UpdateUserTask(command),
+        intent: asked.intent(),
+        what: asked.what(task),
+    };
+    change::change(gateway, change, |error| refused(asked, task, error)).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 fn refused(asked: Asked, task: i64, error: GatewayError) -> Status {
@@ -178,20 +180,22 @@ fn refused(asked: Asked, task: i64, error: GatewayError) -> Status {
             return not_taken(error);
         }
     };
-    let verb = asked.intent().to_ascii_lowercase();
-    let why = known_reason(&rejection).map_or_else(|| rejection.to_string(), str::to_owned);
-    let reason = format!("Expected to {verb} user task with key '{task}', but {why}");
+    let why = known_reason(&rejection).unwrap_or_else(|| rejection.to_string());
+    let reason = format!("Expected to {}, but {why}", asked.what(task));
     rejected_as(asked.intent(), rejection.kind(), &reason)
 }
 
 /// Why, in words that clients know.
-fn known_reason(rejection: &Rejection) -> Option<&'static str> {
+fn known_reason(rejection: &Rejection) -> Option<String> {
     let Rejection::Flow(rejection) = rejection else { return None };
     if let FlowRejection::UserTaskNotFound { .. } = **rejection {
-        return Some("no such user task was found");
+        return Some("no such user task was found".to_owned());
     }
     if let FlowRejection::UserTaskAssigned { .. } = **rejection {
-        return Some("it has already been assigned");
+        return Some("it has already been assigned".to_owned());
+    }
+    if let FlowRejection::UserTaskInTransition { event, .. } = **rejection {
+        return Some(format!("it is in state '{}'", event.state()));
     }
     None
 }

@@ -100,9 +100,9 @@ async fn what_is_not_there_yet_says_so() {
     let job = text(&bench.take("work").await["jobKey"]);
     let id = "service-task";
     let ends = json!([{ "type": "TERMINATE_PROCESS_INSTANCE", "afterElementId": "work" }]);
-    let denied = json!({ "result": { "type": "userTask", "denied": true } });
+    let fulfilled = json!({ "result": { "isCompletionConditionFulfilled": true } });
     for (path, body) in [
-        (format!("/jobs/{job}/completion"), denied),
+        (format!("/jobs/{job}/completion"), fulfilled),
         (
             "/process-instances".to_owned(),
             json!({ "processDefinitionId": id, "runtimeInstructions": ends }),

@@ -10,6 +10,7 @@ mod events;
 mod flow;
 mod instances;
 mod leases;
+mod listeners;
 mod poll;
 mod push;
 mod results;

@@ -303,16 +303,27 @@ async fn a_new_priority_reorders() {
 }
 
 #[tokio::test]
-async fn results_of_listeners_are_not_taken_yet() {
+async fn only_listeners_of_user_tasks_have_a_result() {
     let bench = Bench::start().await;
     let mut client = bench.client().await;
     let key = bench.create("t").await;
+    let result =
+        |result| p::CompleteJobRequest { job_key: key, result: Some(result), ..Default::default() };
+    let corrections = p::JobResultCorrections { priority: Some(1), ..Default::default() };
+    let corrected = p::JobResult { corrections: Some(corrections), ..Default::default() };
     let denied = p::JobResult { denied: Some(true), ..Default::default() };
-    let request =
-        p::CompleteJobRequest { job_key: key, result: Some(denied), ..Default::default() };
-    let done = client.complete_job(request).await.map(|_| ());
-    refused(done, Code::Unimplemented, "not supported yet");
+    for given in [denied.clone(), corrected.clone()] {
+        let done = client.complete_job(result(given)).await;
+        refused(done.map(|_| ()), Code::InvalidArgument, "only the listener of a user task");
+    }
+    let both = p::JobResult { denied: Some(true), ..corrected };
+    let done = client.complete_job(result(both)).await;
+    refused(done.map(|_| ()), Code::InvalidArgument, "denies and corrects");
+    let fulfilled = Some(true);
+    let ad_hoc =
+        p::JobResult { is_completion_condition_fulfilled: fulfilled, ..Default::default() };
+    let done = client.complete_job(result(ad_hoc)).await;
+    refused(done.map(|_| ()), Code::Unimplemented, "not supported yet");
     let empty = p::JobResult { denied: Some(false), ..Default::default() };
-    let request = p::CompleteJobRequest { job_key: key, result: Some(empty), ..Default::default() };
-    client.complete_job(request).await.unwrap();
+    client.complete_job(result(empty)).await.unwrap();
 }

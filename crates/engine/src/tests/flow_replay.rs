@@ -3,13 +3,14 @@
 
 use windlass_record::bound::Bounds;
 use windlass_record::command::{
-    Bytes, Command, CompleteJob, FailJob, Lease, ResolveIncident, ThrowError, UpdateJob,
+    Bytes, Command, CompleteJob, CompleteListener, FailJob, Lease, ListenerSays, ResolveIncident,
+    ThrowError, UpdateJob,
 };
 use windlass_record::flow::{
     ActivateInstruction, BroadcastSignal, CancelInstance, CreateInstance, DefinitionKind,
     DeleteResource, DeployResources, FlowCommand, Key, MigrateInstance, ModifyInstance,
     MoveAncestor, MoveInstruction, ProcessReference, PublishMessage, SetVariables,
-    TerminateInstruction, UpdateUserTask, UserTaskAction,
+    TerminateInstruction, UpdateUserTask, UserTaskAction, UserTaskCorrections,
 };
 use windlass_record::id::PartitionId;
 use windlass_record::rejection::Rejection;
@@ -140,7 +141,8 @@ impl World {
             23 => FlowCommand::CancelInstance(CancelInstance { key: self.some_instance() }),
             24 => match self.some_user_task() {
                 Some(key) => {
-                    FlowCommand::UpdateUserTask(UpdateUserTask { key, action: self.user_action() })
+                    let (action, name) = (self.user_action(), "".into());
+                    FlowCommand::UpdateUserTask(UpdateUserTask { key, action, name })
                 }
                 None => return,
             },
@@ -329,8 +331,17 @@ impl World {
         let job_type = self.random.of(&types).clone();
         for job in self.check.work(&job_type, 1) {
             let lease = Lease { key: job, activation: None };
-            let variables = self.variables().into();
+            // The listener of a user task brings none.
+            let is_listener = self.check.engine.state().flow().facts_of_job(job);
+            let is_listener = is_listener.is_some_and(|facts| facts.user_task.is_some());
+            let quiet = is_listener && !self.random.one_in(8);
+            let variables = if quiet { Bytes::default() } else { self.variables().into() };
             let command = match self.random.below(10) {
+                0..=2 if is_listener => Command::CompleteListener(CompleteListener {
+                    lease,
+                    result: variables,
+                    says: self.listener_says(),
+                }),
                 0..=6 => Command::CompleteJob(CompleteJob {
                     lease,
                     result: variables,
@@ -354,6 +365,18 @@ impl World {
             };
             let _a_listener_throws_nothing = self.check.give(command);
         }
+    }
+
+    fn listener_says(&mut self) -> ListenerSays {
+        if self.random.one_in(2) {
+            return ListenerSays::Denied("no".into());
+        }
+        ListenerSays::Corrected(Box::new(UserTaskCorrections {
+            assignee: self.random.one_in(3).then(|| "eve".into()),
+            due_date: self.random.one_in(2).then(|| "2030-01-01T00:00:00Z".into()),
+            priority: Some(self.random.below(102) as u32),
+            ..UserTaskCorrections::default()
+        }))
     }
 
     fn resolve(&mut self) {

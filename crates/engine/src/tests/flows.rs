@@ -9,6 +9,7 @@ mod events;
 mod gateways;
 mod hardening;
 mod incidents;
+mod listeners;
 mod loops;
 mod messages;
 mod operations;
@@ -161,8 +162,8 @@ impl Check {
     /// The variables that a job's worker sees.
     pub(super) fn seen_by(&self, job: Key) -> String {
         let flow = self.engine.state().flow();
-        let element = flow.element_of_job(job).expect("a job of a flow");
-        crate::join(&flow.visible_variables(element))
+        assert!(flow.element_of_job(job).is_some(), "a job of a flow");
+        crate::join(&flow.variables_of_job(job))
     }
 
     pub(super) fn done(&mut self, job: Key, result: &str) {

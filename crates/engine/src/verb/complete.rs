@@ -1,9 +1,10 @@
 //! Complete a job. A late completion counts while nobody else finished: without a token from
-//! anybody, with one until the next activation. The second completion finds no job.
+//! anybody, with one until the next activation. The second completion finds no job. The listener of a
+//! user task may have more to say than that it is done.
 
 use windlass_flow::conductor::job::JobEnd;
 use windlass_record::bound::Bound;
-use windlass_record::command::CompleteJob;
+use windlass_record::command::{CompleteJob, CompleteListener};
 use windlass_record::event::{Event, Outcome};
 use windlass_record::id::Payload;
 use windlass_record::policy::CancelPolicy;
@@ -69,11 +70,31 @@ fn of_task<S: Sink>(
 fn of_flow<S: Sink>(step: &mut Step<'_, S>, command: &CompleteJob) -> Result<Answer, Rejection> {
     let key = command.lease.key;
     let result = windlass_flow::kernel::split(&command.result)?;
+    windlass_flow::kernel::check_listener(step, key, &result, None)?;
 
     // Cannot fail from here.
     step.put_documents(&command.documents);
     let (outcome, message) = (Outcome::Completed, "");
     step.emit(&Event::JobEnded { key, outcome, result: Payload::EMPTY, message });
     windlass_flow::kernel::job_completed(step, key, &result);
+    Ok(Answer::Done)
+}
+
+/// Decides [`CompleteListener`].
+pub(super) fn decide_listener<S: Sink>(
+    step: &mut Step<'_, S>,
+    command: &CompleteListener,
+) -> Result<Answer, Rejection> {
+    let key = command.lease.key;
+    at_most(Bound::PayloadBytes, command.result.len(), step.bounds.payload_bytes_max)?;
+    at_most(Bound::PayloadBytes, command.says.bytes(), step.bounds.payload_bytes_max)?;
+    step.job_held(command.lease, Verb::Complete)?;
+    let result = windlass_flow::kernel::split(&command.result)?;
+    windlass_flow::kernel::check_listener(step, key, &result, Some(&command.says))?;
+
+    // Cannot fail from here.
+    let (outcome, message) = (Outcome::Completed, "");
+    step.emit(&Event::JobEnded { key, outcome, result: Payload::EMPTY, message });
+    windlass_flow::kernel::listener_answered(step, key, Some(&command.says));
     Ok(Answer::Done)
 }

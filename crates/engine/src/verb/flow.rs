@@ -343,6 +343,7 @@ mod tests {
             FlowCommand::UpdateUserTask(UpdateUserTask {
                 key,
                 action: UserTaskAction::Complete(bytes()),
+                name: "".into(),
             }),
         ];
         let mut commands: Vec<Command> = flows.into_iter().map(Command::Flow).collect();

@@ -1,10 +1,12 @@
 //! The `zeebe:` extensions that many elements share: values, mappings, jobs, listeners.
 
+use windlass_record::flow::UserTaskEvent;
+
 use super::node::Reader;
 use super::report::{Report, quote};
 use super::xml::{self, Element, ZEEBE};
 use crate::feel::{self, Expression, Value};
-use crate::graph::{Binding, JobSpec, Listener, Mapping, Template, Text};
+use crate::graph::{Binding, JobSpec, Listener, Mapping, TaskListener, Template, Text};
 
 /// What a job is retried without being told.
 const RETRIES: &str = "3";
@@ -42,9 +44,10 @@ pub(super) fn check_known(element: Element<'_>, report: &mut Report) {
         }
     }
     if let Some(listeners) = xml::extension(element, "taskListeners")
+        && xml::extension(element, "userTask").is_none()
         && xml::zeebe_children(listeners).next().is_some()
     {
-        report.error(listeners, "task listeners are not supported");
+        report.error(listeners, "task listeners are for user tasks that have a zeebe:userTask");
     }
     let other = xml::child(element, "extensionElements")
         .into_iter()
@@ -231,6 +234,34 @@ impl<'a> Reader<'_, 'a> {
             }
         }
         (start, end)
+    }
+
+    /// Listeners of a user task, in the order of the document.
+    pub(super) fn task_listeners(&mut self, element: Element<'a>) -> Vec<TaskListener> {
+        let mut listeners = Vec::new();
+        let Some(list) = xml::extension(element, "taskListeners") else { return listeners };
+        for entry in xml::zeebe_children(list) {
+            let listener = self.listener(element, entry);
+            let event = match xml::attribute(entry, "eventType") {
+                Some("creating") => UserTaskEvent::Creating,
+                Some("assigning") => UserTaskEvent::Assigning,
+                Some("updating") => UserTaskEvent::Updating,
+                Some("completing") => UserTaskEvent::Completing,
+                Some("canceling") => UserTaskEvent::Canceling,
+                Some(other) => {
+                    let what = "is none of creating, assigning, updating, completing and canceling";
+                    let message = format!("the listener's eventType {} {what}", quote(other));
+                    self.report.error(entry, message);
+                    continue;
+                }
+                None => {
+                    self.report.error(entry, "taskListener needs the attribute eventType");
+                    continue;
+                }
+            };
+            listeners.extend(listener.map(|listener| TaskListener { event, job: listener.job }));
+        }
+        listeners
     }
 
     fn listener(&mut self, element: Element<'a>, entry: Element<'a>) -> Option<Listener> {

@@ -93,6 +93,7 @@ impl<'a> Reader<'_, 'a> {
             form_key: of(form, "externalReference"),
             form_binding: Binding::Latest,
             headers: json(&headers(element)),
+            listeners: Vec::new(),
         };
         if task.form_key.is_none() {
             task.form_key = of(form, "formKey");
@@ -103,6 +104,7 @@ impl<'a> Reader<'_, 'a> {
         }
         self.check_user_task(element, &task);
         if xml::extension(element, "userTask").is_some() {
+            task.listeners = self.task_listeners(element);
             return Some(Kind::UserTask(Box::new(task)));
         }
         Some(Kind::Job(self.user_task_job(element, task)))

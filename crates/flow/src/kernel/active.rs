@@ -4,7 +4,7 @@ use windlass_record::flow::{FlowEvent, Key};
 
 use super::{FAN_OUT_MAX, Port, Stuck, enter_event, enter_node, leave, variables, waits};
 use crate::graph::{Action, Kind};
-use crate::node;
+use crate::node::{self, task_listener};
 use crate::state::element::{Phase, Triggered};
 
 /// Goes on with an active element.
@@ -12,7 +12,7 @@ pub(super) fn go_on<P: Port>(port: &mut P, key: Key) -> Result<(), Stuck> {
     let element = port.state().live(key);
     if let Some(event) = element.triggered.front().cloned() {
         follow_up(port, key, &event);
-        return Ok(());
+        return go_on_with_user_task(port, key);
     }
     if element.is_loop() {
         return node::repeat::go_on(port, key);
@@ -21,7 +21,13 @@ pub(super) fn go_on<P: Port>(port: &mut P, key: Key) -> Result<(), Stuck> {
         // The last child may have ended while an event was still to be followed up.
         leave::complete_if_empty(port, key);
     }
-    Ok(())
+    go_on_with_user_task(port, key)
+}
+
+/// Goes on with what is about to happen to the element's user task, if nothing interrupted that.
+fn go_on_with_user_task<P: Port>(port: &mut P, key: Key) -> Result<(), Stuck> {
+    let listens = port.state().element(key).is_some_and(|element| element.listens());
+    if listens { task_listener::go_on(port, key) } else { Ok(()) }
 }
 
 /// Events that happened just before an element was done and that do not interrupt it. True when

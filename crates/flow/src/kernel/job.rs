@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use windlass_record::command::ListenerSays;
 use windlass_record::flow::{FlowEvent, JobRole, Key};
 
 use super::catch::{Thrown, available, catcher};
 use super::{NewJob, Port, Stuck, active, expression, variables};
 use crate::graph::{JobSpec, Text};
+use crate::node::task_listener;
 
 /// Makes the job that an element wants done, and waits for it.
 pub(crate) fn create<P: Port>(
@@ -64,6 +66,9 @@ pub fn job_completed<P: Port>(port: &mut P, job: Key, result: &[(Text, Text)]) {
     let Some(element) = port.state().element_of_job(job) else { return };
     let live = port.state().live(element);
     let Some((_, role)) = live.job else { return };
+    if role.user_task_event().is_some() {
+        return task_listener::answered(port, job, role, None);
+    }
     let next = live.listener.saturating_add(1);
     port.emit(FlowEvent::JobDetached { element, job });
     match role {
@@ -85,6 +90,19 @@ pub fn job_completed<P: Port>(port: &mut P, job: Key, result: &[(Text, Text)]) {
             }
             port.emit(FlowEvent::ListenerPassed { element, next });
         }
+        JobRole::CreatingListener
+        | JobRole::AssigningListener
+        | JobRole::UpdatingListener
+        | JobRole::CompletingListener
+        | JobRole::CancelingListener => unreachable!("listeners of user tasks answered above"),
+    }
+}
+
+/// A job of an element is done. The listener of a user task may have something to say, which was
+/// checked, see [`check_listener`](super::check_listener).
+pub fn listener_answered<P: Port>(port: &mut P, job: Key, says: Option<&ListenerSays>) {
+    if let Some(role) = role_of(port, job) {
+        task_listener::answered(port, job, role, says);
     }
 }
 
@@ -95,13 +113,10 @@ pub fn job_failed<P: Port>(port: &mut P, job: Key, brought: &[(Text, Text)]) {
     }
 }
 
-/// Whether a job is that of a listener, which cannot throw an element's errors.
-pub fn is_listener<P: Port>(port: &P, job: Key) -> bool {
+/// What a job does for its element.
+pub fn role_of<P: Port>(port: &P, job: Key) -> Option<JobRole> {
     let element = port.state().element_of_job(job).and_then(|key| port.state().element(key));
-    matches!(
-        element.and_then(|element| element.job),
-        Some((_, JobRole::StartListener | JobRole::EndListener))
-    )
+    element?.job.map(|(_, role)| role)
 }
 
 /// Why an error was not caught.
@@ -131,7 +146,16 @@ pub fn job_threw<P: Port>(
     }
     let found = match role {
         // A listener's error is not the element's own.
-        Some(JobRole::StartListener | JobRole::EndListener) | None => None,
+        Some(
+            JobRole::StartListener
+            | JobRole::EndListener
+            | JobRole::CreatingListener
+            | JobRole::AssigningListener
+            | JobRole::UpdatingListener
+            | JobRole::CompletingListener
+            | JobRole::CancelingListener,
+        )
+        | None => None,
         Some(JobRole::Work) => catcher(port, Thrown::Error, code, element),
     };
     let Some((catcher, node)) = found else {

@@ -3,13 +3,16 @@
 use windlass_record::flow::{FlowEvent, Key};
 
 use super::active::end_children;
-use super::{Port, enter_event, leave, message, waits};
+use super::{Port, Stuck, enter_event, leave, message, waits};
 use crate::graph::Kind;
-use crate::node;
+use crate::node::{self, task_listener};
 use crate::state::element::Phase;
 
 /// Goes on with an element that is to end.
-pub(super) fn terminate<P: Port>(port: &mut P, key: Key) {
+pub(super) fn terminate<P: Port>(port: &mut P, key: Key) -> Result<(), Stuck> {
+    if task_listener::hold_end(port, key)? {
+        return Ok(());
+    }
     let element = port.state().live(key);
     let (job, user_task, called) = (element.job, element.user_task, element.called);
     if let Some((job, _)) = job {
@@ -23,13 +26,14 @@ pub(super) fn terminate<P: Port>(port: &mut P, key: Key) {
         if port.state().live(called).phase != Phase::Terminating {
             port.emit(FlowEvent::ElementTerminating { key: called });
         }
-        return;
+        return Ok(());
     }
     if !end_children(port, key) {
-        return;
+        return Ok(());
     }
     waits::close(port, key);
     gone(port, key);
+    Ok(())
 }
 
 /// Nothing of the element is left: what follows from that.

@@ -1,11 +1,15 @@
 //! Native user tasks: they wait for a person.
 
-use windlass_record::flow::{DefinitionKind, FlowEvent, FlowIncidentKind, Key, UserTaskCreated};
+use windlass_record::flow::{
+    DefinitionKind, FlowEvent, FlowIncidentKind, Key, UserTaskCreated, UserTaskEvent,
+};
 
+use super::task_listener::{self, has_listeners};
 use crate::feel::Value;
 use crate::graph::{Template, Text, UserTask};
 use crate::kernel::job::no_front;
 use crate::kernel::{Port, Stuck, expression};
+use crate::state::transition::USER_TASK_PRIORITY_MAX;
 
 const PRIORITY_DEFAULT: u32 = 50;
 
@@ -23,10 +27,12 @@ pub(super) fn activate<P: Port>(port: &mut P, key: Key, task: &UserTask) -> Resu
     let priority = match &task.priority {
         Some(template) => {
             let priority = expression::integer(port, template, key, "priority")?;
-            u32::try_from(priority).ok().filter(|it| *it <= 100).ok_or_else(|| {
-                let message = format!("the priority must be 0 to 100, but it is {priority}");
-                Stuck::new(FlowIncidentKind::ExtractValue, message)
-            })?
+            u32::try_from(priority).ok().filter(|it| *it <= USER_TASK_PRIORITY_MAX).ok_or_else(
+                || {
+                    let message = format!("the priority must be 0 to 100, but it is {priority}");
+                    Stuck::new(FlowIncidentKind::ExtractValue, message)
+                },
+            )?
         }
         None => PRIORITY_DEFAULT,
     };
@@ -45,20 +51,42 @@ pub(super) fn activate<P: Port>(port: &mut P, key: Key, task: &UserTask) -> Resu
         None => Key::NONE,
     };
     super::wait_with_boundaries(port, key)?;
-    port.emit(FlowEvent::UserTaskCreated(Box::new(UserTaskCreated {
+    let created = UserTaskCreated {
         key: port.next_key(),
         element: key,
-        assignee: (&*assignee).into(),
+        assignee: assignee.to_string().into(),
         candidate_groups: candidate_groups.into(),
         candidate_users: candidate_users.into(),
-        due_date: (&*due_date).into(),
-        follow_up_date: (&*follow_up_date).into(),
+        due_date: due_date.to_string().into(),
+        follow_up_date: follow_up_date.to_string().into(),
         priority,
         form,
-        form_reference: (&*form_reference).into(),
-        headers: (&*task.headers).into(),
-    })));
+        form_reference: form_reference.to_string().into(),
+        headers: task.headers.to_string().into(),
+    };
+    create(port, task, created);
     Ok(())
+}
+
+/// The user task is there. Listeners are asked before it can be worked on, and before it is whose
+/// the process says.
+fn create<P: Port>(port: &mut P, task: &UserTask, wanted: UserTaskCreated<'static>) {
+    let asks = has_listeners(task, UserTaskEvent::Creating);
+    let asks_who = !wanted.assignee.is_empty() && has_listeners(task, UserTaskEvent::Assigning);
+    let mut created = wanted.clone();
+    if asks_who {
+        created.assignee = "".into();
+    }
+    port.emit(FlowEvent::UserTaskCreated(Box::new(created.clone())));
+    if asks {
+        let mut creating = task_listener::plain(UserTaskEvent::Creating, created);
+        if asks_who {
+            creating.assignee = wanted.assignee;
+        }
+        task_listener::start(port, creating);
+    } else if asks_who {
+        task_listener::start(port, task_listener::plain(UserTaskEvent::Assigning, wanted));
+    }
 }
 
 /// A list of text, or text with commas, as a JSON list.

@@ -141,7 +141,7 @@ pub struct Incident {
 }
 
 /// A user task that waits for a person.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserTask {
     /// The element instance.
     pub element: Key,

@@ -11,7 +11,7 @@
 //! S key(8) subscription  M key(8) message       N key(8) signal             I key(8) incident
 //! U key(8) user task     V key(8) newest version of a deleted process
 //! A key(8) task definition     C key(8) workflow definition    H key(8) event handler
-//! W key(8) workflow      K key(8) task of a workflow
+//! W key(8) workflow      K key(8) task of a workflow     L key(8) transition of a user task
 //! F        to-do list
 //! ```
 
@@ -25,6 +25,7 @@ use windlass_record::flow::{JobRole, Key};
 
 use super::definition::{Compiled, Definition, Resource, Retired};
 use super::element::{Element, Incident, Kept, Loop, Phase, Process, Triggered, UserTask};
+use super::transition::Transition;
 use super::wait::{Message, Signal, Subscription, Timer};
 use super::{FlowState, Todo};
 use crate::conductor::state::{Handler, KnownTask, Task};
@@ -40,6 +41,7 @@ pub(crate) const MESSAGE: u8 = b'M';
 pub(crate) const SIGNAL: u8 = b'N';
 pub(crate) const INCIDENT: u8 = b'I';
 pub(crate) const USER_TASK: u8 = b'U';
+pub(crate) const TRANSITION: u8 = b'L';
 pub(crate) const RETIRED: u8 = b'V';
 pub(crate) const TASK_DEFINITION: u8 = b'A';
 pub(crate) const WORKFLOW_DEFINITION: u8 = b'C';
@@ -71,7 +73,7 @@ pub type PutImage<'a> = dyn FnMut(&[u8], Option<&[u8]>, u64) -> u64 + 'a;
 
 impl FlowState {
     /// The first bytes of image keys, in the order in which they must be loaded.
-    pub const LOAD_ORDER: [u8; 16] = [
+    pub const LOAD_ORDER: [u8; 17] = [
         RESOURCE,
         DEFINITION,
         RETIRED,
@@ -82,6 +84,7 @@ impl FlowState {
         SIGNAL,
         INCIDENT,
         USER_TASK,
+        TRANSITION,
         TASK_DEFINITION,
         WORKFLOW_DEFINITION,
         HANDLER,
@@ -145,6 +148,7 @@ impl FlowState {
             .chain(names(SIGNAL, self.signals.keys().copied().collect()))
             .chain(names(INCIDENT, self.incidents.keys().copied().collect()))
             .chain(names(USER_TASK, self.user_tasks.keys().copied().collect()))
+            .chain(names(TRANSITION, self.transitions.keys().copied().collect()))
             .chain(self.workflows.names())
             .collect();
         all.sort_unstable();
@@ -211,6 +215,7 @@ impl FlowState {
             SIGNAL => self.signals.get(&key)?.image(out),
             INCIDENT => self.incidents.get(&key)?.image(out),
             USER_TASK => self.user_tasks.get(&key)?.image(out),
+            TRANSITION => self.transitions.get(&key)?.image(out),
             TASK_DEFINITION => self.workflows.task_definitions.get(&key)?.image(out),
             WORKFLOW_DEFINITION => self.workflows.definitions.get(&key)?.image(out),
             HANDLER => self.workflows.handlers.get(&key)?.image(out),
@@ -264,6 +269,9 @@ impl FlowState {
             }
             USER_TASK => {
                 self.user_tasks.insert(key, UserTask::load(input)?);
+            }
+            TRANSITION => {
+                self.transitions.insert(key, Transition::load(input)?);
             }
             TASK_DEFINITION => self.link_task_definition(key, KnownTask::load(input)?),
             WORKFLOW_DEFINITION => self.load_definition(key, input)?,
@@ -362,6 +370,7 @@ macro_rules! values_as_fields {
 values_as_fields! {
     Key u32 u64 bool JobRole windlass_record::flow::DefinitionKind
     windlass_record::flow::SubscriptionKind windlass_record::flow::FlowIncidentKind
+    windlass_record::flow::UserTaskEvent
     windlass_record::workflow::TaskStatus windlass_record::workflow::WorkflowStatus
 }
 
@@ -395,6 +404,7 @@ images! {
         element, assignee, candidate_groups, candidate_users, due_date, follow_up_date, priority,
         form, form_reference, headers
     }
+    Transition { event, task, action, assignee, variables, local }
     Process { parent, root, starts, business_id, tags, awaited, started_by, started_ms }
     Loop { items, entered, collected, results, satisfied } + { bytes: 0 }
     Triggered { node, variables }
@@ -495,7 +505,7 @@ macro_rules! values_as_images {
     };
 }
 
-values_as_images! { Process Loop Triggered Kept }
+values_as_images! { Process Loop Triggered Kept UserTask }
 
 impl Value for NodeId {
     fn put(&self, out: &mut Encoder<'_>) {

@@ -1,11 +1,14 @@
-//! What a person does with a user task: complete it, assign it, change it.
+//! What a person does with a user task: complete it, assign it, change it. Where its process has
+//! listeners for that, they are asked first, and the answer says that it is pending.
 
 use windlass_record::flow::{
-    FlowAnswer, FlowEvent, FlowRejection, Key, UpdateUserTask, UserTaskAction, UserTaskCreated,
+    FlowAnswer, FlowEvent, FlowRejection, UpdateUserTask, UserTaskAction, UserTaskCreated,
+    UserTaskEvent,
 };
 
 use crate::kernel::Port;
-use crate::kernel::variables::{deliver, split};
+use crate::kernel::variables::{carried, deliver, split};
+use crate::node::task_listener;
 use crate::state::element::UserTask;
 
 /// Decides [`UpdateUserTask`].
@@ -16,27 +19,56 @@ pub(super) fn decide<P: Port>(
     let key = command.key;
     let task = port.state().user_task(key).ok_or(FlowRejection::UserTaskNotFound { key })?;
     let element = task.element;
+    if let Some(transition) = port.state().transition(key) {
+        return Err(FlowRejection::UserTaskInTransition { key, event: transition.event });
+    }
     if !port.state().live(element).listens() {
         return Err(FlowRejection::ElementInWrongState { key: element });
     }
-    let mut changed = as_event(key, task);
+    let (event, wanted) = wanted(command, task)?;
+    let result = match &command.action {
+        UserTaskAction::Complete(result) => split(result)?,
+        UserTaskAction::Assign { .. } | UserTaskAction::Change { .. } => Vec::new(),
+    };
+
+    // Cannot fail from here.
+    if task_listener::listens_to(port, element, event) {
+        let mut started = task_listener::plain(event, wanted);
+        started.action = (&*command.name).into();
+        started.variables = carried(&result).into();
+        task_listener::start(port, started);
+        return Ok(FlowAnswer::UserTaskPending { task: key, key });
+    }
     match &command.action {
-        UserTaskAction::Complete(result) => {
-            let result = split(result)?;
+        UserTaskAction::Complete(_) => {
             port.emit(FlowEvent::UserTaskEnded { key, completed: true });
             deliver(port, element, &result);
             port.emit(FlowEvent::ElementCompleting { key: element });
-            return Ok(FlowAnswer::Done);
         }
+        UserTaskAction::Assign { .. } | UserTaskAction::Change { .. } => {
+            port.emit(FlowEvent::UserTaskChanged(Box::new(wanted)));
+        }
+    }
+    Ok(FlowAnswer::Done)
+}
+
+/// What is about to happen, and what the user task is to be.
+fn wanted(
+    command: &UpdateUserTask,
+    task: &UserTask,
+) -> Result<(UserTaskEvent, UserTaskCreated<'static>), FlowRejection> {
+    let key = command.key;
+    let mut changed = task.as_event(key);
+    let event = match &command.action {
+        UserTaskAction::Complete(_) => UserTaskEvent::Completing,
         UserTaskAction::Assign { assignee, replace } => {
             let taken = !task.assignee.is_empty() && *task.assignee != **assignee;
             if taken && !replace && !assignee.is_empty() {
-                return Err(FlowRejection::UserTaskAssigned {
-                    key,
-                    assignee: task.assignee.clone(),
-                });
+                let assignee = task.assignee.clone();
+                return Err(FlowRejection::UserTaskAssigned { key, assignee });
             }
             changed.assignee = assignee.to_string().into();
+            UserTaskEvent::Assigning
         }
         UserTaskAction::Change {
             candidate_groups,
@@ -56,26 +88,8 @@ pub(super) fn decide<P: Port>(
                 }
             }
             changed.priority = priority.unwrap_or(changed.priority);
+            UserTaskEvent::Updating
         }
-    }
-
-    // Cannot fail from here.
-    port.emit(FlowEvent::UserTaskChanged(Box::new(changed)));
-    Ok(FlowAnswer::Done)
-}
-
-fn as_event(key: Key, task: &UserTask) -> UserTaskCreated<'static> {
-    UserTaskCreated {
-        key,
-        element: task.element,
-        assignee: task.assignee.to_string().into(),
-        candidate_groups: task.candidate_groups.to_string().into(),
-        candidate_users: task.candidate_users.to_string().into(),
-        due_date: task.due_date.to_string().into(),
-        follow_up_date: task.follow_up_date.to_string().into(),
-        priority: task.priority,
-        form: task.form,
-        form_reference: task.form_reference.to_string().into(),
-        headers: task.headers.to_string().into(),
-    }
+    };
+    Ok((event, changed))
 }

@@ -4,10 +4,12 @@ use std::borrow::Cow;
 
 use rusqlite::params;
 use windlass_record::event::JobCreated;
-use windlass_record::flow::{ElementEntered, FlowEvent, InstanceStarted};
+use windlass_record::flow::{
+    ElementEntered, FlowEvent, InstanceStarted, MessagePublished, UserTaskEvent,
+};
 
 use super::{Projection, some_text};
-use crate::names::FlowState;
+use crate::names::{FlowState, UserTaskState};
 use crate::row::{Element, Instance};
 use crate::schema::stored;
 
@@ -50,10 +52,7 @@ impl Projection {
             }
             FlowEvent::SubscriptionOpened(opened) => self.subscription_opened(opened),
             FlowEvent::SubscriptionClosed { key } => self.subscription_closed(key.raw()),
-            FlowEvent::MessagePublished(published) => {
-                self.messages.insert(published.key.raw(), published.name.into());
-                Ok(())
-            }
+            FlowEvent::MessagePublished(published) => self.message_published(published),
             FlowEvent::MessageCorrelated { message, element, .. } => {
                 self.message_correlated(message.raw(), element.raw())
             }
@@ -62,11 +61,11 @@ impl Projection {
                 self.flow_incident_raised(key.raw(), element.raw(), *kind, message)
             }
             FlowEvent::IncidentResolved { key } => self.incident_resolved(key.raw()),
-            FlowEvent::UserTaskCreated(task) => self.user_task_created(task),
-            FlowEvent::UserTaskChanged(task) => self.user_task_changed(task),
-            FlowEvent::UserTaskEnded { key, completed } => {
-                self.user_task_ended(key.raw(), *completed)
-            }
+            FlowEvent::UserTaskCreated(_)
+            | FlowEvent::UserTaskChanged(_)
+            | FlowEvent::UserTaskEnded { .. }
+            | FlowEvent::UserTaskTransitionStarted(_)
+            | FlowEvent::UserTaskTransitionEnded { .. } => self.user_task(event),
             FlowEvent::Workflow(event) => self.workflow(event, made),
             FlowEvent::StepTaken
             | FlowEvent::ElementActivated { .. }
@@ -88,8 +87,30 @@ impl Projection {
             | FlowEvent::SignalEnded { .. }
             | FlowEvent::CompensationKept { .. }
             | FlowEvent::CompensationTaken { .. }
+            | FlowEvent::UserTaskCorrected(_)
             | FlowEvent::KeyUsed { .. } => Ok(()),
         }
+    }
+
+    fn user_task(&mut self, event: &FlowEvent<'_>) -> rusqlite::Result<()> {
+        if let FlowEvent::UserTaskCreated(task) = event {
+            self.user_task_created(task)
+        } else if let FlowEvent::UserTaskChanged(task) = event {
+            self.user_task_changed(task)
+        } else if let FlowEvent::UserTaskEnded { key, completed } = event {
+            self.user_task_ended(key.raw(), *completed)
+        } else if let FlowEvent::UserTaskTransitionStarted(started) = event {
+            self.user_task_in(started.task.key.raw(), state(started.event))
+        } else if let FlowEvent::UserTaskTransitionEnded { key, .. } = event {
+            self.user_task_in(key.raw(), UserTaskState::Created)
+        } else {
+            Ok(())
+        }
+    }
+
+    fn message_published(&mut self, published: &MessagePublished<'_>) -> rusqlite::Result<()> {
+        self.messages.insert(published.key.raw(), published.name.into());
+        Ok(())
     }
 
     fn message_expired(&mut self, key: u64) -> rusqlite::Result<()> {
@@ -231,5 +252,16 @@ impl Projection {
             database.prepare_cached(sql)?.execute([instance, definition])?;
         }
         Ok(())
+    }
+}
+
+/// Of a user task whose listeners are asked.
+fn state(event: UserTaskEvent) -> UserTaskState {
+    match event {
+        UserTaskEvent::Creating => UserTaskState::Creating,
+        UserTaskEvent::Assigning => UserTaskState::Assigning,
+        UserTaskEvent::Updating => UserTaskState::Updating,
+        UserTaskEvent::Completing => UserTaskState::Completing,
+        UserTaskEvent::Canceling => UserTaskState::Canceling,
     }
 }

@@ -27,6 +27,11 @@ impl Projection {
             JobRole::Work => (JobKind::BpmnElement, None),
             JobRole::StartListener => (JobKind::ExecutionListener, Some(ListenerEvent::Start)),
             JobRole::EndListener => (JobKind::ExecutionListener, Some(ListenerEvent::End)),
+            JobRole::CreatingListener => (JobKind::TaskListener, Some(ListenerEvent::Creating)),
+            JobRole::AssigningListener => (JobKind::TaskListener, Some(ListenerEvent::Assigning)),
+            JobRole::UpdatingListener => (JobKind::TaskListener, Some(ListenerEvent::Updating)),
+            JobRole::CompletingListener => (JobKind::TaskListener, Some(ListenerEvent::Completing)),
+            JobRole::CancelingListener => (JobKind::TaskListener, Some(ListenerEvent::Canceling)),
         };
         let row = Job {
             kind,
@@ -197,6 +202,9 @@ impl Projection {
             (IncidentKind::TooLarge, _) => "MESSAGE_SIZE_EXCEEDED",
             (IncidentKind::NoRetries | IncidentKind::Permanent, JobKind::ExecutionListener) => {
                 "EXECUTION_LISTENER_NO_RETRIES"
+            }
+            (IncidentKind::NoRetries | IncidentKind::Permanent, JobKind::TaskListener) => {
+                "TASK_LISTENER_NO_RETRIES"
             }
             (IncidentKind::NoRetries | IncidentKind::Permanent, JobKind::BpmnElement) => {
                 "JOB_NO_RETRIES"

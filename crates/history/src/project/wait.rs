@@ -127,6 +127,13 @@ impl Projection {
         Ok(())
     }
 
+    pub(super) fn user_task_in(&mut self, key: u64, state: UserTaskState) -> rusqlite::Result<()> {
+        if let Some(row) = self.user_tasks.change(&self.database, key)? {
+            row.state = state;
+        }
+        Ok(())
+    }
+
     pub(super) fn user_task_ended(&mut self, key: u64, completed: bool) -> rusqlite::Result<()> {
         let now_ms = self.now_ms;
         if let Some(row) = self.user_tasks.change(&self.database, key)? {

@@ -7,7 +7,7 @@ use super::{DecodeError, Decoder, Encoder};
 use crate::flow::{
     DefinitionDeployed, DefinitionKind, ElementEntered, FlowEvent, FlowIncidentKind,
     InstanceStarted, JobRole, Key, MessagePublished, NodeName, SubscriptionKind,
-    SubscriptionOpened, UserTaskCreated,
+    SubscriptionOpened, UserTaskCreated, UserTaskEvent, UserTaskTransitionStarted,
 };
 
 /// A value that stands in an event or an image.
@@ -114,6 +114,7 @@ events! { encode_flow_event decode_flow_event FlowEvent "event of a flow";
     40 CompensationTaken { scope, node }
     41 LoopSatisfied { element }
     42 KeyUsed { key }
+    46 UserTaskTransitionEnded { key, denied, reason }
     ;
     3 DefinitionDeployed
     5 InstanceStarted
@@ -123,6 +124,8 @@ events! { encode_flow_event decode_flow_event FlowEvent "event of a flow";
     35 UserTaskCreated
     36 UserTaskChanged
     43 Workflow
+    44 UserTaskTransitionStarted
+    45 UserTaskCorrected
 }
 
 structs! {
@@ -140,13 +143,20 @@ structs! {
         key, element, assignee, candidate_groups, candidate_users, due_date, follow_up_date,
         priority, form, form_reference, headers
     }
+    UserTaskTransitionStarted<'a> { task, event, action, assignee, variables, local }
 }
 
 enums! {
     DefinitionKind "kind of a definition" {
         1 Process 2 Decision 3 DecisionRequirements 4 Form 5 Resource
     }
-    JobRole "role of a job" { 1 Work 2 StartListener 3 EndListener }
+    JobRole "role of a job" {
+        1 Work 2 StartListener 3 EndListener 4 CreatingListener 5 AssigningListener
+        6 UpdatingListener 7 CompletingListener 8 CancelingListener
+    }
+    UserTaskEvent "event of a user task" {
+        1 Creating 2 Assigning 3 Updating 4 Completing 5 Canceling
+    }
     SubscriptionKind "kind of a subscription" { 1 Message 2 Signal }
     FlowIncidentKind "kind of an incident" {
         1 IoMapping 2 Condition 3 ExtractValue 4 CalledElement 5 UnhandledError 6 MessageSize
@@ -322,5 +332,31 @@ mod tests {
             kind: FlowIncidentKind::Condition,
             message: "no flow",
         });
+        let task = UserTaskCreated {
+            key,
+            element: key,
+            assignee: "ann".into(),
+            candidate_groups: "[]".into(),
+            candidate_users: r#"["bob"]"#.into(),
+            due_date: "".into(),
+            follow_up_date: "".into(),
+            priority: 50,
+            form: NO_KEY,
+            form_reference: "".into(),
+            headers: "{}".into(),
+        };
+        check(&FlowEvent::UserTaskCorrected(Box::new(task.clone())));
+        check(&FlowEvent::UserTaskTransitionStarted(Box::new(UserTaskTransitionStarted {
+            task,
+            event: UserTaskEvent::Completing,
+            action: "complete".into(),
+            assignee: "".into(),
+            variables: vec![("a".into(), "1".into())].into(),
+            local: true,
+        })));
+        check(&FlowEvent::UserTaskTransitionEnded { key, denied: true, reason: "no" });
+        for role in [JobRole::CreatingListener, JobRole::CancelingListener] {
+            check(&FlowEvent::JobAttached { element: key, job: key, role });
+        }
     }
 }

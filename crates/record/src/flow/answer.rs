@@ -36,6 +36,13 @@ pub enum FlowAnswer {
     Evaluated(Box<Evaluated>),
     /// Of a command on workflows.
     Workflow(WorkflowAnswer),
+    /// A user task's listeners are asked first. What comes of it is told when they are through.
+    UserTaskPending {
+        /// The user task.
+        task: Key,
+        /// The key of what was asked for, if it has one: a set of variables.
+        key: Key,
+    },
 }
 
 /// A deployment.

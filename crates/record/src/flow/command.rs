@@ -231,6 +231,25 @@ pub struct UpdateUserTask {
     pub key: Key,
     /// What is done with it.
     pub action: UserTaskAction,
+    /// What the caller calls it, for listeners; may be empty.
+    pub name: Box<str>,
+}
+
+/// What a listener makes of a user task that is about to change. What is `None` stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UserTaskCorrections {
+    /// Whose it is; empty takes it away.
+    pub assignee: Option<Box<str>>,
+    /// Who may take it, a JSON list of text.
+    pub candidate_groups: Option<Box<str>>,
+    /// Who may take it, a JSON list of text.
+    pub candidate_users: Option<Box<str>>,
+    /// By when; empty is never.
+    pub due_date: Option<Box<str>>,
+    /// When to look at it again; empty is never.
+    pub follow_up_date: Option<Box<str>>,
+    /// 0..=100.
+    pub priority: Option<u32>,
 }
 
 /// What a person does with a user task. What is `None` stays.

@@ -270,6 +270,19 @@ pub enum FlowEvent<'a> {
     },
     /// Something happened in a workflow.
     Workflow(WorkflowEvent<'a>),
+    /// A user task is about to change, and its listeners are asked first; on the to-do list.
+    UserTaskTransitionStarted(Box<UserTaskTransitionStarted<'a>>),
+    /// A listener corrected what a user task is to be after its transition: all properties.
+    UserTaskCorrected(Box<UserTaskCreated<'a>>),
+    /// A user task's transition is over, and it waits for a person again.
+    UserTaskTransitionEnded {
+        /// The user task.
+        key: Key,
+        /// Whether a listener denied it: nothing was changed.
+        denied: bool,
+        /// Why, for people.
+        reason: &'a str,
+    },
 }
 
 /// See [`FlowEvent::DefinitionDeployed`].
@@ -373,6 +386,31 @@ pub enum JobRole {
     StartListener,
     /// After the work.
     EndListener,
+    /// Before a user task is there.
+    CreatingListener,
+    /// Before a user task is somebody else's.
+    AssigningListener,
+    /// Before a user task has other properties.
+    UpdatingListener,
+    /// Before a user task is done.
+    CompletingListener,
+    /// Before a user task is no longer wanted.
+    CancelingListener,
+}
+
+/// What is about to happen to a user task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum UserTaskEvent {
+    /// It is made.
+    Creating,
+    /// It becomes somebody's, or nobody's.
+    Assigning,
+    /// It gets other properties or variables.
+    Updating,
+    /// It is done.
+    Completing,
+    /// It is no longer wanted.
+    Canceling,
 }
 
 /// See [`FlowEvent::SubscriptionOpened`].
@@ -472,6 +510,69 @@ pub struct UserTaskCreated<'a> {
     pub headers: Cow<'a, str>,
 }
 
+/// See [`FlowEvent::UserTaskTransitionStarted`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserTaskTransitionStarted<'a> {
+    /// What the user task is to be: all properties.
+    pub task: UserTaskCreated<'a>,
+    /// What is about to happen.
+    pub event: UserTaskEvent,
+    /// What the caller calls it; may be empty.
+    pub action: Cow<'a, str>,
+    /// Creating: whose it is to be next, when listeners are asked about that; may be empty.
+    pub assignee: Cow<'a, str>,
+    /// What is written when nobody denies it: names and values, JSON.
+    pub variables: Cow<'a, [(Cow<'a, str>, Cow<'a, str>)]>,
+    /// Updating: written in exactly the scope of the element.
+    pub local: bool,
+}
+
+impl JobRole {
+    /// Of a user task's listener: what it listens to.
+    pub fn user_task_event(self) -> Option<UserTaskEvent> {
+        match self {
+            JobRole::Work | JobRole::StartListener | JobRole::EndListener => None,
+            JobRole::CreatingListener => Some(UserTaskEvent::Creating),
+            JobRole::AssigningListener => Some(UserTaskEvent::Assigning),
+            JobRole::UpdatingListener => Some(UserTaskEvent::Updating),
+            JobRole::CompletingListener => Some(UserTaskEvent::Completing),
+            JobRole::CancelingListener => Some(UserTaskEvent::Canceling),
+        }
+    }
+}
+
+impl UserTaskEvent {
+    /// The role of the jobs of its listeners.
+    pub fn role(self) -> JobRole {
+        match self {
+            UserTaskEvent::Creating => JobRole::CreatingListener,
+            UserTaskEvent::Assigning => JobRole::AssigningListener,
+            UserTaskEvent::Updating => JobRole::UpdatingListener,
+            UserTaskEvent::Completing => JobRole::CompletingListener,
+            UserTaskEvent::Canceling => JobRole::CancelingListener,
+        }
+    }
+
+    /// The state of a user task while its listeners are asked, as Zeebe's API shows it.
+    pub fn state(self) -> &'static str {
+        match self {
+            UserTaskEvent::Creating => "CREATING",
+            UserTaskEvent::Assigning => "ASSIGNING",
+            UserTaskEvent::Updating => "UPDATING",
+            UserTaskEvent::Completing => "COMPLETING",
+            UserTaskEvent::Canceling => "CANCELING",
+        }
+    }
+
+    /// Whether a listener may say that it must not happen.
+    pub fn may_be_denied(self) -> bool {
+        match self {
+            UserTaskEvent::Assigning | UserTaskEvent::Updating | UserTaskEvent::Completing => true,
+            UserTaskEvent::Creating | UserTaskEvent::Canceling => false,
+        }
+    }
+}
+
 impl FlowIncidentKind {
     /// Its name as Zeebe's API shows it.
     pub fn name(self) -> &'static str {
@@ -511,6 +612,7 @@ impl FlowEvent<'_> {
                 deployed.nodes.iter().map(|node| node.id.len() + node.name.len() + 16).sum()
             }
             FlowEvent::Workflow(event) => event.text_bytes(),
+            FlowEvent::UserTaskTransitionStarted(started) => of_pairs(&started.variables),
             FlowEvent::StepTaken
             | FlowEvent::DefinitionDeleted { .. }
             | FlowEvent::InstanceStarted(_)
@@ -540,6 +642,8 @@ impl FlowEvent<'_> {
             | FlowEvent::UserTaskCreated(_)
             | FlowEvent::UserTaskChanged(_)
             | FlowEvent::UserTaskEnded { .. }
+            | FlowEvent::UserTaskCorrected(_)
+            | FlowEvent::UserTaskTransitionEnded { .. }
             | FlowEvent::InstanceMigrated { .. }
             | FlowEvent::CompensationTaken { .. }
             | FlowEvent::KeyUsed { .. } => 0,
@@ -590,6 +694,9 @@ impl FlowEvent<'_> {
             | FlowEvent::IncidentResolved { .. }
             | FlowEvent::UserTaskChanged(_)
             | FlowEvent::UserTaskEnded { .. }
+            | FlowEvent::UserTaskTransitionStarted(_)
+            | FlowEvent::UserTaskCorrected(_)
+            | FlowEvent::UserTaskTransitionEnded { .. }
             | FlowEvent::InstanceMigrated { .. }
             | FlowEvent::CompensationKept { .. }
             | FlowEvent::CompensationTaken { .. } => None,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::Key;
+use super::{Key, UserTaskEvent};
 use crate::rejection::RejectionKind;
 
 /// A refusal. Nothing was changed.
@@ -141,6 +141,20 @@ pub enum FlowRejection {
         /// Who.
         assignee: Arc<str>,
     },
+    /// A user task is about to change already: its listeners are asked.
+    UserTaskInTransition {
+        /// The key.
+        key: Key,
+        /// What is about to happen.
+        event: UserTaskEvent,
+    },
+    /// A listener may not say so.
+    ListenerSaysTooMuch {
+        /// Its job.
+        job: Key,
+        /// Why, the end of a sentence.
+        why: &'static str,
+    },
     /// An element cannot be worked on in its state.
     ElementInWrongState {
         /// The element instance.
@@ -178,12 +192,14 @@ impl FlowRejection {
             | FlowRejection::ResourceInUse { .. }
             | FlowRejection::NotMigratable { .. }
             | FlowRejection::UserTaskAssigned { .. }
+            | FlowRejection::UserTaskInTransition { .. }
             | FlowRejection::ElementInWrongState { .. } => RejectionKind::FailedPrecondition,
             FlowRejection::InvalidResource { .. }
             | FlowRejection::NothingToDeploy
             | FlowRejection::ElementNotFound { .. }
             | FlowRejection::ElementUnsuitable { .. }
             | FlowRejection::InvalidVariables { .. }
+            | FlowRejection::ListenerSaysTooMuch { .. }
             | FlowRejection::InvalidPlan { .. } => RejectionKind::InvalidArgument,
         }
     }
@@ -215,20 +231,22 @@ impl FlowRejection {
             FlowRejection::InvalidPlan { .. } => "invalid-plan",
             FlowRejection::UserTaskNotFound { .. } => "user-task-not-found",
             FlowRejection::UserTaskAssigned { .. } => "user-task-assigned",
+            FlowRejection::UserTaskInTransition { .. } => "user-task-in-transition",
+            FlowRejection::ListenerSaysTooMuch { .. } => "listener-says-too-much",
             FlowRejection::ElementInWrongState { .. } => "element-in-wrong-state",
             FlowRejection::Workflow { .. } => "workflow",
         }
     }
 }
 
+const NOTHING_TO_DEPLOY: &str = "expected at least one resource to deploy, but none was given";
+
 impl fmt::Display for FlowRejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             FlowRejection::InvalidResource { problems } => f.write_str(problems),
             FlowRejection::Workflow { message, .. } => f.write_str(message),
-            FlowRejection::NothingToDeploy => {
-                f.write_str("expected at least one resource to deploy, but none was given")
-            }
+            FlowRejection::NothingToDeploy => f.write_str(NOTHING_TO_DEPLOY),
             FlowRejection::DefinitionNotFound { key } => {
                 write!(f, "no process definition has the key {key}")
             }
@@ -299,9 +317,19 @@ impl fmt::Display for FlowRejection {
             FlowRejection::UserTaskAssigned { key, assignee } => {
                 write!(f, "user task {key} is assigned to '{assignee}'")
             }
+            FlowRejection::UserTaskInTransition { key, event } => in_transition(f, *key, *event),
+            FlowRejection::ListenerSaysTooMuch { job, why } => too_much(f, *job, why),
             FlowRejection::ElementInWrongState { key } => {
                 write!(f, "element instance {key} is not active")
             }
         }
     }
+}
+
+fn in_transition(f: &mut fmt::Formatter<'_>, key: Key, event: UserTaskEvent) -> fmt::Result {
+    write!(f, "user task {key} is in state '{}'", event.state())
+}
+
+fn too_much(f: &mut fmt::Formatter<'_>, job: Key, why: &str) -> fmt::Result {
+    write!(f, "job {job} cannot be completed so: {why}")
 }

@@ -60,6 +60,7 @@ pub(super) fn processes(_: &Remains) -> Vec<Vec<u8>> {
         "event-subprocess-message.bpmn" "execution-listeners.bpmn" "inclusive-gateway.bpmn"
         "io-mapping.bpmn" "link-event.bpmn" "multi-condition.bpmn" "timer-boundary-cycle.bpmn"
         "user-task-native.bpmn" "business-rule-decision.bpmn" "signal-throw.bpmn" "ornaments.bpmn"
+        "task-listeners.bpmn"
     }
 }
 

@@ -71,11 +71,11 @@ impl From<DecodeError> for LoadError {
 impl State {
     /// The first bytes of image keys, in the order in which they must be loaded. Payloads stay in
     /// the store.
-    pub const LOAD_ORDER: [u8; 28] = {
-        let [r, p, v, e, t, s, m, n, i, u, a, c, h, w, k, f] = FlowState::LOAD_ORDER;
+    pub const LOAD_ORDER: [u8; 29] = {
+        let [r, p, v, e, t, s, m, n, i, u, l, a, c, h, w, k, f] = FlowState::LOAD_ORDER;
         [
             b'm', b'q', b'l', b'g', b'G', b'j', b'b', b'B', b'u', b'r', b'd', r, p, v, e, t, s, m,
-            n, i, u, a, c, h, w, k, f, TAG,
+            n, i, u, l, a, c, h, w, k, f, TAG,
         ]
     };
 

@@ -6,7 +6,7 @@ use super::*;
 
 impl Check {
     fn user(&mut self, key: Key, action: UserTaskAction) -> Result<FlowAnswer, Rejection> {
-        self.flow(FlowCommand::UpdateUserTask(UpdateUserTask { key, action }))
+        self.flow(FlowCommand::UpdateUserTask(UpdateUserTask { key, action, name: "".into() }))
     }
 }
 

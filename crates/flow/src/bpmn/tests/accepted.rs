@@ -133,7 +133,17 @@ fn user_tasks() {
     check(
         "",
         &task,
-        r#"UserTask(UserTask { assignee: Some(=), candidate_groups: Some(("b, c")), candidate_users: Some(=), due_date: Some(("2026-01-31T12:00:00Z")), follow_up_date: Some(=), priority: Some(("80")), form_id: Some(("form")), form_binding: Deployment, form_key: None, headers: "{\"h\":\"v\"}" })"#,
+        r#"UserTask(UserTask { assignee: Some(=), candidate_groups: Some(("b, c")), candidate_users: Some(=), due_date: Some(("2026-01-31T12:00:00Z")), follow_up_date: Some(=), priority: Some(("80")), form_id: Some(("form")), form_binding: Deployment, form_key: None, headers: "{\"h\":\"v\"}", listeners: [] })"#,
+    );
+    let task = "<userTask id='x'>{<zeebe:userTask/><zeebe:taskListeners>
+         <zeebe:taskListener eventType='completing' type='a' retries='1'/>
+         <zeebe:taskListener eventType='creating' type='=b'><zeebe:taskHeaders>
+         <zeebe:header key='h' value='v'/></zeebe:taskHeaders></zeebe:taskListener>
+         </zeebe:taskListeners>}</userTask>";
+    check(
+        "",
+        task,
+        r#"UserTask(UserTask { assignee: None, candidate_groups: None, candidate_users: None, due_date: None, follow_up_date: None, priority: None, form_id: None, form_binding: Latest, form_key: None, headers: "", listeners: [TaskListener { event: Completing, job: JobSpec { job_type: ("a"), retries: ("1"), priority: None, headers: "", computed_headers: [] } }, TaskListener { event: Creating, job: JobSpec { job_type: =, retries: ("3"), priority: None, headers: "{\"h\":\"v\"}", computed_headers: [] } }] })"#,
     );
     let task =
         format!("<userTask id='x'>{{{extensions}<zeebe:formDefinition formKey='k'/>}}</userTask>");

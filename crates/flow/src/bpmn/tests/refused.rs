@@ -153,8 +153,30 @@ fn elements_that_are_not_supported() {
         &start(
             "<userTask id='u'>{<zeebe:taskListeners><zeebe:taskListener/></zeebe:taskListeners>}</userTask>",
         ),
-        &["u: task listeners are not supported"],
+        &["u: task listeners are for user tasks that have a zeebe:userTask"],
     );
+}
+
+#[test]
+fn task_listeners() {
+    for (attributes, expected) in [
+        ("type='t'", "u: taskListener needs the attribute eventType"),
+        ("eventType='updating'", "u: taskListener needs the attribute type"),
+        (
+            "eventType='start' type='t'",
+            "u: the listener's eventType 'start' is none of creating, assigning, updating, \
+             completing and canceling",
+        ),
+        ("eventType='creating' type='t' retries='x'", "u: retries 'x' is not a number"),
+        ("eventType='creating' type='=('", "u: type '=(' is not FEEL"),
+    ] {
+        let task = format!(
+            "<userTask id='u'>{{<zeebe:userTask/><zeebe:taskListeners>\
+             <zeebe:taskListener {attributes}/></zeebe:taskListeners>}}</userTask>"
+        );
+        let process = format!("startEvent s\ns -> u\n{task}\nu -> e\nendEvent e");
+        check("", &process, &[expected]);
+    }
 }
 
 #[test]
