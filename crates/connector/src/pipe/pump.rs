@@ -269,6 +269,9 @@ impl<'a> Pump<'a> {
         if !well {
             return PumpEnd::SourceFailed;
         }
+        if let Some(stream) = self.shared.ledger().incomplete().into_iter().next() {
+            return PumpEnd::Failed(incomplete(stream));
+        }
         let missing = self.shared.ledger().missing();
         for state in missing {
             if let Err(failure) = self.state(&[], &state) {
@@ -304,6 +307,13 @@ fn completion(stream: &Descriptor) -> String {
 fn unknown_stream(record: &RecordLine<'_>) -> Box<Failure> {
     let stream = Descriptor::new(&record.stream, &record.namespace);
     let message = format!("the source sent a record of the stream {stream}, which is not synced");
+    Box::new(Failure::new(Origin::Source, FailureType::SystemError, message).stream(stream))
+}
+
+fn incomplete(stream: Descriptor) -> Box<Failure> {
+    let message = format!(
+        "the source ended as if all was well, but said that the stream {stream} is incomplete"
+    );
     Box::new(Failure::new(Origin::Source, FailureType::SystemError, message).stream(stream))
 }
 
