@@ -170,6 +170,44 @@ fn a_rotated_token_is_used_from_then_on() {
     assert_eq!(book()["sourceConfig"]["given"], config);
 }
 
+/// SIGTERM cancels: connectors are ended, the summary says so, what was committed stays.
+#[test]
+fn a_signal_cancels() {
+    let place = Place::with_connectors();
+    let from = place.file("source.json", &json!({"mode": "hang", "count": 10}));
+    let to = place.file("destination.json", &json!({"path": place.path("out.db")}));
+    let child = Command::new(env!("CARGO_BIN_EXE_windlass"))
+        .args(["sync", "run", "--json", "--name", "x", "--source", "source-own"])
+        .args(["--source-config", &from, "--destination", "destination-own"])
+        .args(["--destination-config", &to])
+        .env("WINDLASS_DATA_DIR", place.path("data"))
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let book = || -> Value {
+        let text = std::fs::read(place.path("data/syncs/x/journal.json"));
+        text.map_or(Value::Null, |text| serde_json::from_slice(&text).unwrap())
+    };
+    let began = std::time::Instant::now();
+    while book()["streams"][0]["recordsCommitted"] != 10 {
+        assert!(began.elapsed() < std::time::Duration::from_secs(60), "nothing is committed");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let term = Command::new("kill").arg(child.id().to_string()).status().unwrap();
+    assert!(term.success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let summary = summary(&output);
+    assert_eq!(
+        (&summary["status"], &summary["recordsCommitted"]),
+        (&json!("cancelled"), &json!(10))
+    );
+    assert_eq!(summary["failures"][0]["failureType"], "manual_cancellation");
+    let attempt = book()["attemptName"].as_str().unwrap().to_owned();
+    assert!(windlass_connector::process::sweep::find(&attempt, None).is_empty());
+}
+
 #[test]
 fn what_is_wrong_is_said_before_anything_starts() {
     let place = Place::with_connectors();

@@ -1,7 +1,8 @@
 //! How fast records go from a generator to a sink: through `cat` (the limit), through an attempt of ours, and
-//! through a full parse and writing anew (what others do). Three processes each time, the same generator and sink.
+//! through a full parse and writing anew (what others do). Three processes each time, the same generator and sink,
+//! and pipes of the same size.
 //!
-//! `cargo run --release -p windlass-connector --example throughput -- [MB] [ROUNDS]`
+//! `cargo run --release -p windlass-connector --example throughput -- [MB] [ROUNDS] [alone]`
 #![allow(
     clippy::unwrap_used,
     clippy::cast_precision_loss,
@@ -42,15 +43,18 @@ fn main() -> ExitCode {
 fn measure(words: &[String]) {
     let number = |at: usize, default: usize| words.get(at).map_or(default, |n| n.parse().unwrap());
     let (mb, rounds) = (number(0, 1_000), number(1, 3));
+    // For a profile of an attempt alone.
+    let alone = words.get(2).is_some_and(|word| word == "alone");
     for record_bytes in [1_700, 600] {
         let records = mb * 1_000_000 / record_bytes;
         for mode in ["append", "append_dedup"] {
             let mut best = [0.0_f64; 3];
+            let cpu_before = cpu_s();
             for _ in 0..rounds {
                 let speeds = [
-                    shell("cat", records, record_bytes),
+                    if alone { 0.0 } else { shell("cat", records, record_bytes) },
                     attempt(mode, records, record_bytes),
-                    if mode == "append" {
+                    if mode == "append" && !alone {
                         shell("reserialize", records, record_bytes)
                     } else {
                         0.0
@@ -61,9 +65,11 @@ fn measure(words: &[String]) {
                 }
             }
             let [cat, windlass, reserialize] = best;
+            let gb = (records * record_bytes * rounds) as f64 / 1e9;
+            let cpu = (cpu_s() - cpu_before) / gb;
             println!(
                 "{record_bytes} B {mode}: cat {cat:.0} MB/s, windlass {windlass:.0} MB/s ({:.0} % of cat, {:.0} records/s), \
-                 reserialize {reserialize:.0} MB/s",
+                 {cpu:.2} s of processor time for 1 GB; reserialize {reserialize:.0} MB/s",
                 windlass / cat * 100.0,
                 windlass * 1e6 / record_bytes as f64,
             );
@@ -84,14 +90,20 @@ fn shell(between: &str, records: usize, record_bytes: usize) -> f64 {
     let (count, bytes) = (records.to_string(), record_bytes.to_string());
     let mut source =
         me(&["generate", &count, &bytes, "read"]).stdout(Stdio::piped()).spawn().unwrap();
-    let from = source.stdout.take().unwrap();
+    let from = widened(source.stdout.take().unwrap());
     let mut middle = me(&[between]).stdin(from).stdout(Stdio::piped()).spawn().unwrap();
-    let from = middle.stdout.take().unwrap();
+    let from = widened(middle.stdout.take().unwrap());
     let mut sink = me(&["sink"]).stdin(from).stdout(Stdio::null()).spawn().unwrap();
     for child in [&mut source, &mut middle, &mut sink] {
         assert!(child.wait().unwrap().success());
     }
     (records * record_bytes) as f64 / 1e6 / began.elapsed().as_secs_f64()
+}
+
+/// As large as an attempt makes its pipes.
+fn widened(pipe: std::process::ChildStdout) -> std::process::ChildStdout {
+    rustix::pipe::fcntl_setpipe_size(&pipe, 1 << 20).unwrap();
+    pipe
 }
 
 struct Forget;
@@ -251,6 +263,14 @@ fn take(line: &[u8], records: &mut u64) {
         }
         _ => {}
     }
+}
+
+/// Processor time of this process, in seconds; of the children nothing.
+fn cpu_s() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let behind_name = stat.rsplit(')').next().unwrap();
+    let ticks = behind_name.split_whitespace().skip(11).take(2).map(|n| n.parse::<f64>().unwrap());
+    ticks.sum::<f64>() / 100.0
 }
 
 fn peak_kb() -> u64 {

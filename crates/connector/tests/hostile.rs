@@ -104,6 +104,19 @@ fn a_record_of_an_unknown_stream_fails_the_attempt() {
     assert!(first_message(&summary).contains("nobody_asked"));
 }
 
+/// It ends with 0 all the same: older generations must stay.
+#[test]
+fn a_stream_that_is_incomplete_fails_the_attempt() {
+    let case = Case::new(source("incomplete"), json!({"keep_lines": true}));
+    let summary = case.run();
+    assert_eq!((summary.status, summary.source_exit_code), (Status::Failed, Some(0)));
+    assert!(first_message(&summary).contains("the stream a is incomplete"));
+    assert_eq!(case.query("SELECT count(*) FROM lines WHERE line LIKE '%TRACE%'"), json!([[0]]));
+    assert_eq!(summary.records_committed, 10);
+    let again = Case::new(json!({"mode": "incomplete", "again": true}), plain()).run();
+    assert_eq!(again.status, Status::Completed);
+}
+
 #[test]
 fn a_line_of_100_mb_passes() {
     let case = Case::new(json!({"mode": "long_line", "bytes": 100_000_000}), plain());

@@ -91,6 +91,13 @@ def unknown_complete(config, catalog, cursors):
     status("nobody_asked", "COMPLETE")
 
 
+def incomplete(config, catalog, cursors):
+    plain(config, catalog, cursors)
+    status(names(catalog)[0], "INCOMPLETE")
+    if config.get("again"):
+        status(names(catalog)[0], "COMPLETE")
+
+
 def long_line(config, catalog, cursors):
     stream = names(catalog)[0]
     record(stream, {"id": 0, "text": "x" * config["bytes"]})
@@ -237,7 +244,7 @@ def flood_stderr(config, catalog, cursors):
 MODES = {
     mode.__name__: mode
     for mode in [
-        plain, bad_json, spellings, unknown_stream, unknown_complete, long_line, hang, hang_closed, stubborn,
+        plain, bad_json, spellings, unknown_stream, unknown_complete, incomplete, long_line, hang, hang_closed, stubborn,
         fork_and_leave, exit_with, kill_self, eat_memory, error_trace, out_of_order, no_state, mixed_states,
         global_states, legacy_states, close_early, control, without_key, wrong_types, estimates, environment,
         flood_stderr,

@@ -1,6 +1,6 @@
 //! Watches a source and a destination at work, and ends what must end.
 //!
-//! Threads do the work and tell their end as an [`Event`]; one loop, on the thread that started the
+//! Threads do the work and tell their end as an `Event`; one loop, on the thread that started the
 //! processes, decides: a synchronous function for each event, and one for the time that passes.
 
 use std::ffi::OsString;

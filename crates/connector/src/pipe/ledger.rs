@@ -97,6 +97,8 @@ struct Account {
     queue: Queue,
     has_state: bool,
     source_complete: bool,
+    /// It said INCOMPLETE last.
+    source_incomplete: bool,
 }
 
 /// The state as committed: one for each stream, or one for all.
@@ -155,6 +157,7 @@ impl Ledger {
             queue: Queue::default(),
             has_state: false,
             source_complete: false,
+            source_incomplete: false,
         });
         Ok(Self {
             accounts: accounts.collect(),
@@ -291,6 +294,7 @@ impl Ledger {
         let Some(account) = index.and_then(|index| self.accounts.get_mut(index)) else {
             return false;
         };
+        account.source_incomplete = status.status == "INCOMPLETE";
         let limited = status.reasons.iter().flatten().any(|reason| reason.kind == "RATE_LIMITED");
         match status.status.as_str() {
             "COMPLETE" => {
@@ -302,6 +306,13 @@ impl Ledger {
             _ => account.stats.status = StreamState::Running,
         }
         true
+    }
+
+    /// Streams of which the source said last that they are incomplete.
+    #[must_use]
+    pub fn incomplete(&self) -> Vec<Descriptor> {
+        let incomplete = self.accounts.iter().filter(|account| account.source_incomplete);
+        incomplete.map(|account| account.stats.descriptor()).collect()
     }
 
     /// The source says how much is to come.

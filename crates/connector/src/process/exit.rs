@@ -19,7 +19,7 @@ const SIGKILL: i32 = 9;
 const SIGTERM: i32 = 15;
 const SIGXCPU: i32 = 24;
 
-/// What [`helper`](crate::process::helper) ends with when it could not start the connector.
+/// What [`helper`](mod@crate::process::helper) ends with when it could not start the connector.
 pub const NOT_STARTED: i32 = 127;
 
 impl Exit {

@@ -1,6 +1,6 @@
 //! A connector as processes: started with limits and little around it, ended so that nothing is left.
 //!
-//! [`Process`] is one connector; [`helper`] is what stands between us and it until it runs, and the guard
+//! [`Process`] is one connector; [`helper`](mod@helper) is what stands between us and it until it runs, and the guard
 //! that ends connectors whose runner died; [`sweep`](mod@sweep) finds what left its group; [`lock`] keeps attempts apart; [`exit`] says
 //! what an exit means, [`environment`] what a connector sees of ours; [`wire`] is the way to read and
 //! write without getting stuck.

@@ -145,8 +145,9 @@ impl<'a> Cursor<'a> {
         self.bytes.get(self.at..).unwrap_or_default()
     }
 
-    fn word(&mut self, word: &[u8]) -> Option<()> {
-        self.rest().starts_with(word).then(|| self.at += word.len())
+    /// With its length known to the compiler, which then compares numbers.
+    fn word<const N: usize>(&mut self, word: &[u8; N]) -> Option<()> {
+        (self.rest().first_chunk::<N>() == Some(word)).then(|| self.at += N)
     }
 
     fn colon(&mut self) -> Option<()> {
