@@ -3,7 +3,7 @@
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -43,7 +43,8 @@ pub fn runner(folder: &Path, helper: &[&str]) -> ExitCode {
 
 fn sealed(folder: &Path, helper: &[&str]) -> Result<(Helper, Arc<dyn Secrets>), String> {
     let (_, spec) = Folder::open(folder).map_err(|error| error.to_string())?;
-    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    // This program as it runs, whatever an upgrade put in its place.
+    let program = PathBuf::from("/proc/self/exe");
     let words = helper.iter().map(OsString::from).collect();
     let vault = vault(&spec.data).map_err(|error| error.to_string())?;
     Ok((Helper { program, words }, Arc::new(Sealed(vault))))

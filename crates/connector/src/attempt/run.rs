@@ -47,7 +47,7 @@ pub struct Begun {
 }
 
 /// Makes of what a source showed what the attempt begins with.
-pub type Discovered<'a> = &'a (dyn Fn(&Value) -> Result<Begun, Failure> + Sync);
+pub type Discovered<'a> = &'a (dyn Fn(&Value) -> Result<Begun, Box<Failure>> + Sync);
 
 /// Everything that is to be done.
 pub struct Attempt<'a> {
@@ -162,7 +162,7 @@ fn prepare(
         summary.steps.push(Step { name, started_at: began, ended_at: now_ms(), succeeded });
         if let Some(catalog) = done? {
             if let Some(discovered) = attempt.discovered {
-                let begun = discovered(&catalog).map_err(|failure| vec![failure])?;
+                let begun = discovered(&catalog).map_err(|failure| vec![*failure])?;
                 (attempt.catalog, attempt.state) = (begun.catalog, begun.state);
             }
             summary.catalog = Some(catalog);

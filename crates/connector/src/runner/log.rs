@@ -86,11 +86,10 @@ impl Inner {
         let line = format!("{} {line}\n", now_ms());
         if self.bytes > FILE_BYTES_MAX
             && fs::rename(&self.path, self.path.with_extension("old")).is_ok()
+            && let Ok(file) = append(&self.path)
         {
-            if let Ok(file) = append(&self.path) {
-                self.file = file;
-                self.bytes = 0;
-            }
+            self.file = file;
+            self.bytes = 0;
         }
         if self.file.write_all(line.as_bytes()).is_ok() {
             self.bytes += u64::try_from(line.len()).unwrap_or(0);

@@ -141,8 +141,8 @@ impl Runner<'_> {
                 }
             };
             match failure {
-                NotMade::Wrong(failure) if is_sync => return sync::failed(failure),
-                NotMade::Wrong(failure) => return question::never_asked(self.spec, failure),
+                NotMade::Wrong(failure) if is_sync => return sync::failed(*failure),
+                NotMade::Wrong(failure) => return question::never_asked(self.spec, *failure),
                 NotMade::Server(error) if cancel.is_cancelled() || !error.is_transient() => {
                     let mut outcome = report::lost(&error.to_string());
                     outcome.cancelled = cancel.is_cancelled();

@@ -10,6 +10,12 @@ use crate::summary::{StreamState, StreamStats};
 
 /// Documents of a list that are asked for at once.
 const PAGE: u32 = 500;
+/// The kind of the document of an attempt.
+const ATTEMPT: &str = "airbyte.attempt";
+/// Attempts of a connection that are kept.
+const ATTEMPTS_MAX: usize = 1_000;
+/// And how many of the oldest go at once.
+const REMOVED_MAX: usize = 100;
 
 /// The documents of a tenant.
 #[derive(Debug, Clone)]
@@ -91,7 +97,27 @@ impl Store {
         }
     }
 
-    /// The newest attempt of a connection before a job, if there is one.
+    /// The jobs and attempts of a connection that are kept, oldest first.
+    async fn attempts(&self, connection: &str) -> Result<Vec<(u64, u64)>, Error> {
+        let prefix = format!("{connection}.");
+        let (mut after_id, mut found) = (prefix.clone(), Vec::new());
+        loop {
+            let (tenant, kind) = (self.tenant.clone(), ATTEMPT.to_owned());
+            let request = v1::ListDocumentsRequest { tenant, kind, after_id, limit: PAGE };
+            let page = self.client.list_documents(request).await?;
+            let ids = page.documents.into_iter().map(|document| document.id);
+            found
+                .extend(ids.take_while(|id| id.starts_with(&prefix)).filter_map(|id| numbers(&id)));
+            if page.next_id.is_empty() || !page.next_id.starts_with(&prefix) {
+                found.sort_unstable();
+                return Ok(found);
+            }
+            after_id = page.next_id;
+        }
+    }
+
+    /// The newest attempt of a connection before a job, if there is one. Of those that are kept, the
+    /// oldest go when there are too many.
     ///
     /// # Errors
     /// If the server does not answer.
@@ -100,22 +126,20 @@ impl Store {
         connection: &str,
         job: u64,
     ) -> Result<Option<Document>, Error> {
-        let prefix = format!("{connection}.");
-        let (mut after_id, mut newest) = (prefix.clone(), None);
-        loop {
-            let (tenant, kind) = (self.tenant.clone(), "airbyte.attempt".to_owned());
-            let request = v1::ListDocumentsRequest { tenant, kind, after_id, limit: PAGE };
-            let page = self.client.list_documents(request).await?;
-            let ids = page.documents.into_iter().map(|document| document.id);
-            let ours = ids.take_while(|id| id.starts_with(&prefix));
-            newest = ours.filter_map(|id| numbers(&id)).chain(newest).filter(|it| it.0 < job).max();
-            if page.next_id.is_empty() || !page.next_id.starts_with(&prefix) {
-                break;
-            }
-            after_id = page.next_id;
+        let all = self.attempts(connection).await?;
+        let id = |(job, attempt): (u64, u64)| format!("{connection}.{job}-{attempt}");
+        let too_many = all.len().saturating_sub(ATTEMPTS_MAX).min(REMOVED_MAX);
+        if too_many > 0 {
+            let remove = |of: &(u64, u64)| v1::DocumentWrite {
+                value: None,
+                ..self.put(ATTEMPT, &id(*of), None, &Value::Null)
+            };
+            self.client.put_documents(all.iter().take(too_many).map(remove).collect()).await?;
         }
-        let Some((job, attempt)) = newest else { return Ok(None) };
-        self.get("airbyte.attempt", &format!("{prefix}{job}-{attempt}")).await.map(Some)
+        match all.into_iter().rev().find(|(of, _)| *of < job) {
+            Some(before) => self.get(ATTEMPT, &id(before)).await.map(Some),
+            None => Ok(None),
+        }
     }
 
     /// The state of a connection with a commit in it.
@@ -158,7 +182,7 @@ impl Store {
         if let Value::Object(fields) = &mut value {
             fields.extend(more);
         }
-        self.put("airbyte.attempt", &spec.name(), None, &value)
+        self.put(ATTEMPT, &spec.name(), None, &value)
     }
 }
 

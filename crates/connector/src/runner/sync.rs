@@ -27,7 +27,7 @@ pub enum NotMade {
     /// The server did not answer.
     Server(Error),
     /// What it has does not make one.
-    Wrong(Failure),
+    Wrong(Box<Failure>),
 }
 
 impl From<Error> for NotMade {
@@ -37,7 +37,8 @@ impl From<Error> for NotMade {
 }
 
 fn wrong(message: impl Into<String>) -> NotMade {
-    NotMade::Wrong(Failure::new(Origin::AirbytePlatform, FailureType::ConfigError, message))
+    let kind = FailureType::ConfigError;
+    NotMade::Wrong(Box::new(Failure::new(Origin::AirbytePlatform, kind, message)))
 }
 
 /// A source or destination, ready to be started.
@@ -202,7 +203,7 @@ impl Sync {
                 };
                 outcome(run(attempt, spool, log, cancel))
             }
-            Err(failure) => failed(failure),
+            Err(failure) => failed(*failure),
         }
     }
 
@@ -213,11 +214,11 @@ impl Sync {
         helper: Helper,
         spool: &Spool,
         log: &Log,
-    ) -> Result<Prepared, Failure> {
+    ) -> Result<Prepared, Box<Failure>> {
         let platform = |error: std::io::Error| {
             let message = "the folder of the attempt cannot be written";
-            Failure::new(Origin::AirbytePlatform, FailureType::SystemError, message)
-                .internal(error.to_string())
+            let failure = Failure::new(Origin::AirbytePlatform, FailureType::SystemError, message);
+            Box::new(failure.internal(error.to_string()))
         };
         let work = folder.work().map_err(platform)?;
         folder.mark(Marker::Running).map_err(platform)?;
@@ -239,9 +240,9 @@ impl Sync {
         discovered: &Value,
         spool: &Spool,
         log: &Log,
-    ) -> Result<Begun, Failure> {
+    ) -> Result<Begun, Box<Failure>> {
         let config = |message: String| {
-            Failure::new(Origin::AirbytePlatform, FailureType::ConfigError, message)
+            Box::new(Failure::new(Origin::AirbytePlatform, FailureType::ConfigError, message))
         };
         let configured = self.configured(spec, discovered, log);
         let read = Catalog::new(&configured, &self.mapping());
@@ -261,8 +262,8 @@ impl Sync {
         let kept = kept.collect();
         spool.begin(state.clone(), kept).map_err(|error| {
             let message = "the beginning of the attempt was not kept";
-            Failure::new(Origin::Persistence, FailureType::SystemError, message)
-                .internal(error.message)
+            let failure = Failure::new(Origin::Persistence, FailureType::SystemError, message);
+            Box::new(failure.internal(error.message))
         })?;
         Ok(Begun { catalog, state })
     }
