@@ -37,11 +37,16 @@ struct Bench {
 
 impl Bench {
     fn start() -> Bench {
+        Bench::with(&[], 1)
+    }
+
+    /// With more flags, and so many attempts at once at most.
+    fn with(flags: &[&str], at_once_max: usize) -> Bench {
         let folder = tempfile::tempdir().unwrap();
         let address = free_address();
-        let server = serve(folder.path(), &address);
+        let server = serve(folder.path(), &address, flags);
         let http = Http::new(&address);
-        let watch = Watch::start(folder.path().join("data/attempts"));
+        let watch = Watch::start(folder.path().join("data/attempts"), at_once_max);
         Bench { folder, address, server, http, watch }
     }
 
@@ -58,7 +63,7 @@ impl Bench {
     }
 
     fn restart(&mut self) {
-        self.server = serve(self.folder.path(), &self.address);
+        self.server = serve(self.folder.path(), &self.address, &[]);
     }
 
     fn rows(&self) -> PathBuf {
@@ -149,7 +154,7 @@ impl Bench {
     }
 }
 
-fn serve(folder: &Path, address: &str) -> Server {
+fn serve(folder: &Path, address: &str, more: &[&str]) -> Server {
     let flags = [
         "--listen",
         address,
@@ -164,7 +169,7 @@ fn serve(folder: &Path, address: &str) -> Server {
         "--airbyte-retry-backoff-seconds",
         "1",
     ];
-    Server::start(&folder.join("data"), &flags)
+    Server::start(&folder.join("data"), &[&flags, more].concat())
 }
 
 fn connectors() -> PathBuf {
@@ -201,7 +206,7 @@ fn kill(process: u32) {
     Command::new("kill").args(["-9", &process.to_string()]).status().unwrap();
 }
 
-/// Looks again and again whether two attempts of one connection have connectors.
+/// Looks again and again whether more attempts than there may be have connectors.
 struct Watch {
     stop: Arc<AtomicBool>,
     seen: Arc<AtomicUsize>,
@@ -209,7 +214,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn start(attempts: PathBuf) -> Watch {
+    fn start(attempts: PathBuf, at_once_max: usize) -> Watch {
         let (stop, seen) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         let (stopped, looked) = (Arc::clone(&stop), Arc::clone(&seen));
         let thread = std::thread::spawn(move || {
@@ -217,7 +222,7 @@ impl Watch {
             while !stopped.load(Ordering::Relaxed) {
                 let names = running(&attempts);
                 looked.fetch_add(usize::from(!names.is_empty()), Ordering::Relaxed);
-                if names.len() > 1 {
+                if names.len() > at_once_max {
                     wrong.push(format!("{names:?} at once"));
                 }
                 sleep(Duration::from_millis(5));
@@ -427,5 +432,29 @@ fn a_sync_is_cancelled_at_any_moment() {
     bench.wait_for(job, "cancelled");
     let (more, ids) = arrived(&bench.rows());
     assert!(more > rows && more - ids <= 10, "{rows} and {more} rows, {ids} ids");
+    bench.done();
+}
+
+#[test]
+fn many_syncs_at_once_wait_for_their_places() {
+    const SYNCS: usize = 12;
+    let mut bench = Bench::with(&["--connector-syncs-max", "2"], 2);
+    let source = json!({ "count": 10 });
+    let first = bench.connect(source, json!({}), "incremental_append");
+    let shown = bench.ask("GET", &format!("/connections/{first}"), &Value::Null);
+    let mut connections = vec![first];
+    for number in 1..SYNCS {
+        let body = json!({ "sourceId": shown["sourceId"], "destinationId": shown["destinationId"],
+            "name": format!("c{number}"), "configurations": shown["configurations"] });
+        let made = bench.ask("POST", "/connections", &body);
+        connections.push(made["connectionId"].as_str().unwrap().to_owned());
+    }
+    let jobs: Vec<u64> = connections.iter().map(|connection| bench.sync(connection)).collect();
+    let waiting = jobs.iter().filter(|job| bench.job(**job)["status"] == "pending").count();
+    assert!(waiting > 0, "some have to wait");
+    for job in jobs {
+        bench.wait_for(job, "succeeded");
+    }
+    assert_eq!(arrived(&bench.rows()), (10 * SYNCS as u64, 10));
     bench.done();
 }

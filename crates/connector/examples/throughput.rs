@@ -2,7 +2,7 @@
 //! through a full parse and writing anew (what others do). Three processes each time, the same generator and sink,
 //! and pipes of the same size.
 //!
-//! `cargo run --release -p windlass-connector --example throughput -- [MB] [ROUNDS] [alone]`
+//! `cargo run --release -p windlass-connector --example throughput -- [MB] [ROUNDS] [alone] [json]`
 #![allow(
     clippy::unwrap_used,
     clippy::cast_precision_loss,
@@ -43,39 +43,75 @@ fn main() -> ExitCode {
 fn measure(words: &[String]) {
     let number = |at: usize, default: usize| words.get(at).map_or(default, |n| n.parse().unwrap());
     let (mb, rounds) = (number(0, 1_000), number(1, 3));
+    let asked = |name: &str| words.iter().any(|word| word == name);
     // For a profile of an attempt alone.
-    let alone = words.get(2).is_some_and(|word| word == "alone");
+    let (alone, as_json) = (asked("alone"), asked("json"));
+    let mut measured = Vec::new();
     for record_bytes in [1_700, 600] {
-        let records = mb * 1_000_000 / record_bytes;
         for mode in ["append", "append_dedup"] {
-            let mut best = [0.0_f64; 3];
-            let cpu_before = cpu_s();
-            for _ in 0..rounds {
-                let speeds = [
-                    if alone { 0.0 } else { shell("cat", records, record_bytes) },
-                    attempt(mode, records, record_bytes),
-                    if mode == "append" && !alone {
-                        shell("reserialize", records, record_bytes)
-                    } else {
-                        0.0
-                    },
-                ];
-                for (best, speed) in best.iter_mut().zip(speeds) {
-                    *best = best.max(speed);
-                }
+            let shape = Shape { mode, record_bytes, records: mb * 1_000_000 / record_bytes };
+            let figures = shape.measure(rounds, alone);
+            if !as_json {
+                println!("{}", shape.line(&figures));
             }
-            let [cat, windlass, reserialize] = best;
-            let gb = (records * record_bytes * rounds) as f64 / 1e9;
-            let cpu = (cpu_s() - cpu_before) / gb;
-            println!(
-                "{record_bytes} B {mode}: cat {cat:.0} MB/s, windlass {windlass:.0} MB/s ({:.0} % of cat, {:.0} records/s), \
-                 {cpu:.2} s of processor time for 1 GB; reserialize {reserialize:.0} MB/s",
-                windlass / cat * 100.0,
-                windlass * 1e6 / record_bytes as f64,
-            );
+            measured.push(figures);
         }
     }
-    println!("peak memory of this process: {} kB", peak_kb());
+    if as_json {
+        println!("{}", json!({ "shapes": measured, "peak_rss_kib": peak_kb() }));
+    } else {
+        println!("peak memory of this process: {} kB", peak_kb());
+    }
+}
+
+/// Records of one size, written in one way.
+struct Shape {
+    mode: &'static str,
+    record_bytes: usize,
+    records: usize,
+}
+
+impl Shape {
+    /// Each system in turn, again and again; the medians, in MB/s.
+    fn measure(&self, rounds: usize, alone: bool) -> Value {
+        let Shape { mode, record_bytes, records } = *self;
+        let (mut cat, mut ours, mut reserialize) = (Vec::new(), Vec::new(), Vec::new());
+        let cpu_before = cpu_s();
+        for _ in 0..rounds {
+            if !alone {
+                cat.push(shell("cat", records, record_bytes));
+            }
+            ours.push(attempt(mode, records, record_bytes));
+            if mode == "append" && !alone {
+                reserialize.push(shell("reserialize", records, record_bytes));
+            }
+        }
+        let gb = (records * record_bytes * rounds) as f64 / 1e9;
+        json!({ "record_bytes": record_bytes, "mode": mode, "cat": median(cat),
+            "windlass": median(ours), "reserialize": median(reserialize),
+            "cpu_s_per_gb": (cpu_s() - cpu_before) / gb })
+    }
+
+    fn line(&self, figures: &Value) -> String {
+        let figure = |name: &str| figures[name].as_f64().unwrap_or(f64::NAN);
+        let (cat, windlass) = (figure("cat"), figure("windlass"));
+        format!(
+            "{} B {}: cat {cat:.0} MB/s, windlass {windlass:.0} MB/s ({:.0} % of cat, {:.0} records/s), {:.2} s of \
+             processor time for 1 GB; reserialize {:.0} MB/s",
+            self.record_bytes,
+            self.mode,
+            windlass / cat * 100.0,
+            windlass * 1e6 / self.record_bytes as f64,
+            figure("cpu_s_per_gb"),
+            figure("reserialize"),
+        )
+    }
+}
+
+/// The middle value; the lower one of two.
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len().saturating_sub(1) / 2).copied()
 }
 
 fn me(words: &[&str]) -> Program {

@@ -6,8 +6,8 @@ use super::failure::{Failure, Result};
 
 /// Shown by `--help` and after a wrong argument.
 pub(crate) const USAGE: &str = "\
-usage: cargo xtask bench [--json] [--only NAME[,NAME]] [--instances] [--workflows] [--quick]
-                         [--setup]
+usage: cargo xtask bench [--json] [--only NAME[,NAME]] [--instances] [--workflows] [--syncs]
+                         [--quick] [--setup]
 
   --json    one JSON object on stdout instead of the table
   --only    measure only these: windlass, beanstalkd, nats, nats_default, redis_bullmq,
@@ -16,6 +16,7 @@ usage: cargo xtask bench [--json] [--only NAME[,NAME]] [--instances] [--workflow
             only process instances over the Zeebe face: windlass, and zeebe where a Java 21 is
   --workflows
             only workflows over the Conductor face: windlass, and conductor where a Java 21 is
+  --syncs   only records through a sync: windlass, cat and a full parse between the same processes
   --quick   short runs, once each: to see that everything works, not to quote
   --setup   install what is missing and stop";
 
@@ -30,6 +31,8 @@ pub(crate) struct Args {
     only_instances: bool,
     /// Workflows and nothing else but what else is asked for.
     only_workflows: bool,
+    /// Syncs and nothing else but what else is asked for.
+    only_syncs: bool,
     /// Short runs.
     pub(crate) quick: bool,
     /// Install and stop.
@@ -48,6 +51,7 @@ impl Args {
                 "--json" => args.json = true,
                 "--instances" => args.only_instances = true,
                 "--workflows" => args.only_workflows = true,
+                "--syncs" => args.only_syncs = true,
                 "--quick" => args.quick = true,
                 "--setup" => args.setup = true,
                 "--help" | "-h" => args.help = true,
@@ -68,17 +72,26 @@ impl Args {
 
     /// Whether jobs are measured.
     pub(crate) fn jobs(&self) -> bool {
-        !self.only_instances && !self.only_workflows
+        self.everything()
+    }
+
+    fn everything(&self) -> bool {
+        !self.only_instances && !self.only_workflows && !self.only_syncs
+    }
+
+    /// Whether syncs are.
+    pub(crate) fn syncs(&self) -> bool {
+        self.only_syncs || (self.everything() && self.wants(super::OURS))
     }
 
     /// Whether process instances are.
     pub(crate) fn instances(&self) -> bool {
-        self.only_instances || !self.only_workflows
+        self.only_instances || self.everything()
     }
 
     /// Whether workflows are.
     pub(crate) fn workflows(&self) -> bool {
-        self.only_workflows || !self.only_instances
+        self.only_workflows || self.everything()
     }
 
     /// The times of a run.

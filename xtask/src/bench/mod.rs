@@ -5,7 +5,7 @@
 //! file per system ([`windlass`], [`beanstalkd`], [`nats`], [`redis_bullmq`],
 //! [`postgres_graphile`], the last two through [`node`]); [`mod@instances`] runs process instances on
 //! ourselves and on the real Zeebe broker, [`mod@workflows`] runs workflows on ourselves and on the
-//! real Conductor server, both by a Java that [`java`] finds; [`machine`] looks at the machine; [`report`] prints.
+//! real Conductor server, both by a Java that [`java`] finds; [`syncs`] sends records through a sync; [`machine`] looks at the machine; [`report`] prints.
 //!
 //! Everything listens on 127.0.0.1 at a free port, keeps its data below `target/bench` and is
 //! gone when the bench ends. What is missing is installed with the ordinary package clients, or
@@ -26,6 +26,7 @@ mod postgres_graphile;
 mod redis_bullmq;
 mod report;
 mod server;
+mod syncs;
 mod windlass;
 mod workflows;
 
@@ -123,6 +124,9 @@ fn bench(words: impl Iterator<Item = String>) -> Result<()> {
     }
     if args.workflows() && args.wants(workflows::CONDUCTOR) {
         report.conductor = Some(workflows::conductor(&workplace, &args));
+    }
+    if args.syncs() {
+        report.syncs = Some(syncs::measure(&args));
     }
     if args.json {
         println!("{:#}", report.json());

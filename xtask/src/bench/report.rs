@@ -6,7 +6,7 @@ use super::failure::Result;
 use super::instances::{self, Measured};
 use super::machine::Machine;
 use super::peer::Durability;
-use super::workflows;
+use super::{syncs, workflows};
 
 /// The whole report.
 pub(crate) struct Report {
@@ -22,6 +22,8 @@ pub(crate) struct Report {
     pub(crate) workflows: Option<workflows::Outcome>,
     /// The same of the real Conductor server.
     pub(crate) conductor: Option<workflows::Outcome>,
+    /// Syncs, if they were measured; or why that failed.
+    pub(crate) syncs: Option<Result<Value>>,
 }
 
 /// What became of one system.
@@ -95,6 +97,7 @@ impl Report {
             broker: None,
             workflows: None,
             conductor: None,
+            syncs: None,
         }
     }
 
@@ -155,7 +158,26 @@ impl Report {
         if let Some(conductor) = &self.conductor {
             systems.insert(workflows::CONDUCTOR.to_owned(), conductor.json());
         }
+        self.add_syncs(&mut systems);
         systems
+    }
+
+    fn add_syncs(&self, systems: &mut Map<String, Value>) {
+        match &self.syncs {
+            Some(Ok(measured)) => {
+                for (name, fields) in syncs::by_system(measured) {
+                    let entry = systems.entry(name).or_insert_with(|| json!({}));
+                    if let Value::Object(entry) = entry {
+                        entry.extend(fields);
+                    }
+                }
+            }
+            Some(Err(why)) => {
+                let entry = systems.entry(super::OURS).or_insert_with(|| json!({}));
+                entry["syncs"] = json!({ "failed": why.to_string() });
+            }
+            None => {}
+        }
     }
 
     fn our_instances(&self) -> Option<&Measured> {
@@ -185,6 +207,14 @@ impl Report {
             lines.push(format!("windlass runs {ratio:.1} times Conductor's five-task workflows"));
         }
         lines
+    }
+
+    fn syncs_table(&self) -> Vec<String> {
+        match &self.syncs {
+            Some(Ok(measured)) => syncs::lines(measured),
+            Some(Err(why)) => vec![format!("syncs failed: {why}")],
+            None => Vec::new(),
+        }
     }
 
     fn instances_table(&self) -> Vec<String> {
@@ -253,6 +283,7 @@ impl Report {
         }
         lines.extend(self.instances_table());
         lines.extend(self.workflows_table());
+        lines.extend(self.syncs_table());
         lines.join("\n")
     }
 
@@ -276,6 +307,9 @@ impl Report {
             [(super::OURS, &self.workflows), (workflows::CONDUCTOR, &self.conductor)]
         {
             faults.extend(outcome.iter().flat_map(|outcome| outcome.faults(name)));
+        }
+        if let Some(Err(why)) = &self.syncs {
+            faults.push(format!("{}: syncs: {why}", super::OURS));
         }
         faults
     }
