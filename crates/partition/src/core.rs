@@ -400,7 +400,14 @@ impl Core {
             let (max, given) = (wide(room), wide(bytes));
             return Err(Rejection::TooLarge { bound: Bound::RecordBytes, max, given });
         }
-        if self.batch_bytes() + bytes > room {
+        // What these bring along is in the state, not in them.
+        let grows = matches!(
+            command,
+            Command::Flow(FlowCommand::Workflow(
+                WorkflowCommand::Start { .. } | WorkflowCommand::Control { .. }
+            ))
+        );
+        if self.batch_bytes() + bytes > room || (grows && !self.has_room_for_steps()) {
             return Err(Rejection::Exhausted { bound: Bound::BatchBytes, max: wide(room) });
         }
         Ok(())

@@ -223,8 +223,22 @@ impl WorkflowCommand {
             WorkflowCommand::Start { request } => request.len(),
             WorkflowCommand::UpdateTask(update) => update.output.len(),
             WorkflowCommand::Signal(signal) => signal.output.len(),
+            WorkflowCommand::Control { verb, .. } => match verb {
+                WorkflowVerb::Rerun(rerun) => {
+                    rerun.workflow_input.len().max(rerun.task_input.len())
+                }
+                WorkflowVerb::Skip { input, output, .. } => input.len().max(output.len()),
+                WorkflowVerb::SetVariables { variables } => variables.len(),
+                WorkflowVerb::Pause
+                | WorkflowVerb::Resume
+                | WorkflowVerb::Restart { .. }
+                | WorkflowVerb::Retry { .. }
+                | WorkflowVerb::ResetCallbacks
+                | WorkflowVerb::Decide
+                | WorkflowVerb::Terminate { .. }
+                | WorkflowVerb::Remove { .. } => 0,
+            },
             WorkflowCommand::LogTask { .. }
-            | WorkflowCommand::Control { .. }
             | WorkflowCommand::ForgetTask { .. }
             | WorkflowCommand::ForgetWorkflow { .. }
             | WorkflowCommand::ForgetHandler { .. }

@@ -463,12 +463,26 @@ fn last_job_left(phase: Phase) -> Phase {
 fn failed_by(refused: &RefusedResult) -> Option<v1::Result> {
     let v1::Result { key, activation, ref outcome } = refused.result;
     let ends = match outcome {
-        Some(Outcome::Complete(_) | Outcome::Throw(_)) => true,
+        Some(Outcome::Complete(_) | Outcome::Throw(_) | Outcome::Release(_)) => true,
         // With nothing in it that could be refused, it is a failure of ours already.
-        Some(Outcome::Fail(fail)) => !fail.variables.is_empty(),
-        Some(Outcome::Release(_) | Outcome::Progress(_) | Outcome::Log(_)) | None => false,
+        Some(Outcome::Fail(fail)) => {
+            !fail.variables.is_empty() || fail.backoff_ms.is_some() || fail.retries.is_some()
+        }
+        Some(Outcome::Progress(_) | Outcome::Log(_)) | None => false,
     };
-    if refused.refusal.kind != RefusalKind::InvalidArgument || !ends {
+    let never = match refused.refusal.kind {
+        RefusalKind::InvalidArgument => true,
+        // Not every job can end with an error of its domain.
+        RefusalKind::FailedPrecondition => matches!(outcome, Some(Outcome::Throw(_))),
+        RefusalKind::NotFound
+        | RefusalKind::AlreadyExists
+        | RefusalKind::ResourceExhausted
+        | RefusalKind::Unavailable
+        | RefusalKind::Denied
+        | RefusalKind::Unimplemented
+        | RefusalKind::Internal => false,
+    };
+    if !never || !ends {
         return None;
     }
     let message = format!("the result was refused: {}", refused.refusal.message);

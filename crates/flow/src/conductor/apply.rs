@@ -17,6 +17,9 @@ use super::state::{Definition, Handler, KnownTask, Task, Workflow};
 use crate::graph::Text;
 use crate::state::{FlowState, Todo, image};
 
+/// Lines of one task that are kept, however many an event has.
+const LOG_LINES_MAX: usize = 1_000;
+
 impl FlowState {
     pub(crate) fn apply_workflow(&mut self, now_ms: u64, event: &WorkflowEvent<'_>) {
         match event {
@@ -153,7 +156,8 @@ impl FlowState {
             }
             WorkflowEvent::TaskLogged { task, lines } => {
                 let record = self.task_mut(*task, now_ms);
-                record.log.extend(lines.iter().map(|line| (now_ms, (**line).into())));
+                let room = LOG_LINES_MAX.saturating_sub(record.log.len());
+                record.log.extend(lines.iter().take(room).map(|line| (now_ms, (**line).into())));
             }
             WorkflowEvent::TaskDefined { .. }
             | WorkflowEvent::TaskForgotten { .. }

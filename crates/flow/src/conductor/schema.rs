@@ -17,7 +17,10 @@ const STEPS_MAX: u32 = 1_000_000;
 const DEPTH_MAX: u32 = 128;
 
 /// Bytes of a compiled pattern.
-const PATTERN_BYTES_MAX: usize = 1 << 20;
+const PATTERN_BYTES_MAX: usize = 1 << 16;
+
+/// Bytes of a text that are looked at in the time of one step.
+const TEXT_BYTES_PER_STEP: usize = 64;
 
 /// Why a value does not match, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,14 +72,18 @@ impl<'a> Check<'a> {
         Err(Mismatch { at: self.at.clone(), problem: problem.into() })
     }
 
+    /// Takes steps of what is left, as many as something costs.
+    fn pay(&mut self, steps: usize) -> Result<(), Mismatch> {
+        let steps = u32::try_from(steps).unwrap_or(u32::MAX);
+        self.steps_left = self.steps_left.saturating_sub(steps);
+        if self.steps_left == 0 { self.wrong("the schema takes too many steps") } else { Ok(()) }
+    }
+
     fn value(&mut self, schema: &'a Value, value: &Value) -> Result<(), Mismatch> {
-        let Some(steps_left) = self.steps_left.checked_sub(1) else {
-            return self.wrong("the schema takes too many steps");
-        };
+        self.pay(1)?;
         if self.depth == DEPTH_MAX {
             return self.wrong("the schema goes too deep");
         }
-        self.steps_left = steps_left;
         self.depth += 1;
         let result = match schema {
             Value::Object(schema) => self.object_schema(schema, value),
@@ -104,7 +111,7 @@ impl<'a> Check<'a> {
             Value::Number(number) => self.number(schema, number.as_f64().unwrap_or(f64::NAN)),
             Value::String(text) => self.text(schema, text),
             Value::Array(list) => self.list(schema, list),
-            Value::Object(object) => self.object(schema, object),
+            Value::Object(_) => self.object(schema, value),
             Value::Null | Value::Bool(_) => Ok(()),
         }
     }
@@ -117,7 +124,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    fn kind(&self, schema: &Map<String, Value>, value: &Value) -> Result<(), Mismatch> {
+    fn kind(&mut self, schema: &Map<String, Value>, value: &Value) -> Result<(), Mismatch> {
         match schema.get("type") {
             Some(Value::String(kind)) if !is_of(value, kind) => {
                 self.wrong(format!("{} is expected, not {}", kind, kind_of(value)))
@@ -130,10 +137,15 @@ impl<'a> Check<'a> {
             }
             Some(_) | None => Ok(()),
         }?;
+        let allowed = schema.get("enum").and_then(Value::as_array).map_or(0, Vec::len);
+        let compared = allowed + usize::from(schema.contains_key("const"));
+        if compared > 0 {
+            self.pay(compared * size(value))?;
+        }
         if let Some(expected) = schema.get("const")
             && !same(expected, value)
         {
-            return self.wrong(format!("{expected} is expected"));
+            return self.wrong(format!("{} is expected", shown(expected)));
         }
         match schema.get("enum") {
             Some(Value::Array(all)) if !all.iter().any(|one| same(one, value)) => {
@@ -220,6 +232,7 @@ impl<'a> Check<'a> {
     }
 
     fn text(&mut self, schema: &Map<String, Value>, text: &str) -> Result<(), Mismatch> {
+        self.pay(text.len() / TEXT_BYTES_PER_STEP)?;
         self.count(schema, ("minLength", "maxLength"), text.chars().count(), "characters")?;
         match schema.get("pattern").and_then(Value::as_str) {
             Some(pattern) if !self.pattern(pattern, text)? => {
@@ -231,12 +244,8 @@ impl<'a> Check<'a> {
 
     fn pattern(&mut self, pattern: &str, text: &str) -> Result<bool, Mismatch> {
         /// What reading a pattern costs.
-        const STEPS: u32 = 1_000;
-        let Some(steps_left) = self.steps_left.checked_sub(STEPS) else {
-            self.steps_left = 0;
-            return self.wrong("the schema takes too many steps");
-        };
-        self.steps_left = steps_left;
+        const STEPS: usize = 1_000;
+        self.pay(STEPS + (pattern.len() + 1) * (text.len() / TEXT_BYTES_PER_STEP + 1))?;
         match RegexBuilder::new(pattern).size_limit(PATTERN_BYTES_MAX).build() {
             Ok(pattern) => Ok(pattern.is_match(text)),
             Err(_) => self.wrong(format!("the schema's pattern {pattern} cannot be read")),
@@ -290,11 +299,7 @@ impl<'a> Check<'a> {
 
     fn unique(&mut self, list: &[Value]) -> Result<(), Mismatch> {
         for (index, item) in list.iter().enumerate() {
-            let looked_at = u32::try_from(index).unwrap_or(u32::MAX);
-            self.steps_left = self.steps_left.saturating_sub(looked_at);
-            if self.steps_left == 0 {
-                return self.wrong("the schema takes too many steps");
-            }
+            self.pay(index * size(item))?;
             if list[..index].iter().any(|other| same(other, item)) {
                 return self.wrong("an item is there twice");
             }
@@ -302,12 +307,10 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    fn object(
-        &mut self,
-        schema: &'a Map<String, Value>,
-        object: &Map<String, Value>,
-    ) -> Result<(), Mismatch> {
+    fn object(&mut self, schema: &'a Map<String, Value>, whole: &Value) -> Result<(), Mismatch> {
+        let Value::Object(object) = whole else { return Ok(()) };
         self.count(schema, ("minProperties", "maxProperties"), object.len(), "fields")?;
+        self.pay(of_list(schema, "required").len() / 8)?;
         for name in of_list(schema, "required").iter().filter_map(Value::as_str) {
             if !object.contains_key(name) {
                 return self.wrong(format!("'{name}' is missing"));
@@ -338,19 +341,20 @@ impl<'a> Check<'a> {
                 self.inside(name, schema, &Value::String(name.clone()))?;
             }
         }
-        self.dependencies(schema, object)
+        self.dependencies(schema, whole)
     }
 
     fn dependencies(
         &mut self,
         schema: &'a Map<String, Value>,
-        object: &Map<String, Value>,
+        whole: &Value,
     ) -> Result<(), Mismatch> {
+        let Value::Object(object) = whole else { return Ok(()) };
         for field in ["dependentRequired", "dependentSchemas", "dependencies"] {
             let asked = schema.get(field).and_then(Value::as_object).into_iter().flatten();
             for (_, needs) in asked.filter(|(name, _)| object.contains_key(*name)) {
                 let Value::Array(names) = needs else {
-                    self.value(needs, &Value::Object(object.clone()))?;
+                    self.value(needs, whole)?;
                     continue;
                 };
                 for name in names.iter().filter_map(Value::as_str) {
@@ -375,6 +379,23 @@ impl<'a> Check<'a> {
 
 fn of_list<'a>(schema: &'a Map<String, Value>, field: &str) -> &'a [Value] {
     schema.get(field).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// What a comparison of a value costs, about.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 1,
+        Value::String(text) => 1 + text.len() / TEXT_BYTES_PER_STEP,
+        Value::Array(items) => items.iter().map(size).sum::<usize>() + 1,
+        Value::Object(fields) => fields.values().map(size).sum::<usize>() + 1,
+    }
+}
+
+/// A value in a message; not all of a large one.
+fn shown(value: &Value) -> String {
+    /// Bytes of it.
+    const MAX: usize = 200;
+    if size(value) > MAX { "another value".to_owned() } else { value.to_string() }
 }
 
 fn is_of(value: &Value, kind: &str) -> bool {

@@ -278,6 +278,11 @@ impl Workflows {
         Some(self.task_definitions.get(key)?.definition.clone())
     }
 
+    /// How many definitions are listed, with their versions.
+    pub(crate) fn listed_count(&self) -> usize {
+        self.listed.values().map(BTreeMap::len).sum()
+    }
+
     /// The definition with this name, of this version or the newest.
     pub fn listed_definition(&self, name: &str, version: Option<u32>) -> Option<Key> {
         let versions = self.listed.get(name)?;

@@ -22,6 +22,9 @@ const ENDED_BYTES_MAX: usize = 256 << 20;
 /// Bytes of the tasks that a failure workflow is told of.
 const FAILED_BYTES_MAX: usize = 1 << 20;
 
+/// And of what stands beside them in its input.
+const FAILED_MORE: usize = 4 << 10;
+
 /// Goes on with a workflow.
 pub(crate) fn go_on<P: Port>(port: &mut P, key: Key) {
     let Some(workflow) = workflows(port).workflow(key) else { return };
@@ -205,7 +208,7 @@ fn close<P: Port>(port: &mut P, key: Key) {
             break;
         }
     }
-    if followed < open.len() {
+    if followed < open.len() || (followed > 0 && port.written() > STEP_BYTES_MAX) {
         emit(port, WorkflowEvent::WorkflowQueued { key });
         return;
     }
@@ -240,8 +243,8 @@ fn compensate<P: Port>(port: &mut P, key: Key) -> Option<String> {
     // What it came to goes along while it is small.
     let bytes = workflow.tasks.iter().filter_map(|task| state.task(*task));
     let bytes = bytes.map(|task| task.input.len() + task.output.len()).sum::<usize>();
-    let failed = super::render::workflow(state, key, bytes <= FAILED_BYTES_MAX, &|_| None);
-    input.insert("failedWorkflow".to_owned(), failed.unwrap_or(Value::Null));
+    let room = port.bounds().payload_bytes_max.saturating_sub(workflow.input.len() + FAILED_MORE);
+    input.insert("failedWorkflow".to_owned(), told(state, key, bytes, room));
     let mut output = lenient::parse_object(&workflow.output);
     let start = Start {
         name: name.clone(),
@@ -262,6 +265,23 @@ fn compensate<P: Port>(port: &mut P, key: Key) -> Option<String> {
         }
     }
     Some(Value::Object(output).to_string())
+}
+
+/// What a failure workflow is told of the one that failed: what there is room for.
+fn told(state: &Workflows, key: Key, tasks_bytes: usize, room: usize) -> Value {
+    /// The largest ones.
+    const LARGE: [&str; 4] = ["input", "output", "variables", "workflowDefinition"];
+    let shown =
+        |tasks| super::render::workflow(state, key, tasks, &|_| None).unwrap_or(Value::Null);
+    let whole = shown(tasks_bytes <= FAILED_BYTES_MAX);
+    if whole.to_string().len() <= room {
+        return whole;
+    }
+    let mut told = shown(false);
+    if let Value::Object(fields) = &mut told {
+        LARGE.iter().for_each(|name| drop(fields.remove(*name)));
+    }
+    told
 }
 
 fn lenient_empty(value: &Value) -> bool {
@@ -286,7 +306,11 @@ pub(crate) fn tell_parent<P: Port>(port: &mut P, key: Key) {
     };
     let mut output: Map<String, Value> = lenient::parse_object(&workflow.output);
     output.insert("subWorkflowId".to_owned(), id_of(key).into());
-    let output = Value::Object(output).to_string();
+    let mut output = Value::Object(output).to_string();
+    if task::fits(port, output.len()).is_err() {
+        // What it came to is no reason for another end than it had.
+        output = json!({ "subWorkflowId": id_of(key) }).to_string();
+    }
     let reason = if status.is_success() {
         String::new()
     } else {

@@ -7,11 +7,11 @@
 
 use std::collections::BTreeMap;
 
-use windlass_record::bound::cut;
+use windlass_record::bound::{Bound, cut};
 use windlass_record::command::ListenerSays;
 use windlass_record::flow::{
-    FlowEvent, FlowRejection, JobRole, Key, UserTaskCorrections, UserTaskCreated, UserTaskEvent,
-    UserTaskTransitionStarted,
+    FlowEvent, FlowIncidentKind, FlowRejection, JobRole, Key, UserTaskCorrections, UserTaskCreated,
+    UserTaskEvent, UserTaskTransitionStarted,
 };
 
 use crate::graph::{Kind, Node, TaskListener, Text, UserTask as UserTaskNode};
@@ -107,6 +107,11 @@ fn ask<P: Port>(port: &mut P, key: Key, event: UserTaskEvent, next: u32) -> Resu
     let Some(listener) = listener(node, event, next) else { return Ok(false) };
     let mut job = job::prepare(port, key, &listener.job)?;
     job.headers = headers(port, key, node, &job.headers);
+    let max = port.bounds().payload_bytes_max;
+    if job.headers.len() > max {
+        let what = "bytes of the user task in the headers of its listener";
+        return Err(Stuck::past(FlowIncidentKind::MessageSize, what, Bound::PayloadBytes, max));
+    }
     job::attach(port, key, &job, event.role());
     Ok(true)
 }

@@ -4,7 +4,7 @@
 //! together from those records when somebody looks, and written down when the loop is done.
 
 use serde_json::{Map, Value, json};
-use windlass_record::flow::Key;
+use windlass_record::flow::{Key, NO_KEY};
 use windlass_record::workflow::{TaskStatus, WorkflowEvent};
 
 use super::script::{self, Evaluation};
@@ -209,10 +209,12 @@ fn of_loop(state: &Workflows, key: Key) -> impl DoubleEndedIterator<Item = (Key,
 
 /// What the newest round gave: `{"iteration": n, "n": {reference: output}}`.
 fn round(state: &Workflows, key: Key, task: &Task) -> Map<String, Value> {
+    // Behind an older round only retries of it can stand.
     let newest: Vec<&Task> = of_loop(state, key)
         .rev()
         .map(|(_, other)| other)
-        .take_while(|other| other.iteration == task.advanced)
+        .take_while(|other| other.iteration == task.advanced || other.retry_of != NO_KEY)
+        .filter(|other| other.iteration == task.advanced)
         .collect();
     put_together(state, task, newest.into_iter().rev())
 }

@@ -9,6 +9,8 @@ use crate::conductor::state::Workflows;
 use crate::conductor::{handler, start};
 use crate::kernel::{FAN_OUT_MAX, Port, STEP_BYTES_MAX};
 
+/// No handler has acted yet. One with 0 began when all of them acted at once.
+const FIRST: u32 = 1;
 /// All handlers have acted.
 const ALL: u32 = u32::MAX;
 
@@ -27,7 +29,7 @@ pub(super) fn begin<P: Port>(port: &mut P, key: Key) {
     let output = Value::Object(output).to_string();
     let status = Some(TaskStatus::InProgress);
     change(port, TaskChanged { status, output: Some(&output), ..TaskChanged::of(key) });
-    emit(port, WorkflowEvent::TaskQueued { task: key });
+    emit(port, WorkflowEvent::TaskAdvanced { task: key, to: FIRST });
 }
 
 /// What it is called.
@@ -64,23 +66,26 @@ pub(super) fn proceed<P: Port>(port: &mut P, key: Key) {
     let state = workflows(port);
     let task = state.known_task(key);
     let (begun, waits) = (task.advanced, task.node(&state.plan_of(task)).async_complete);
-    if begun == ALL {
+    if begun < FIRST || begun == ALL {
         return;
     }
-    let name = lenient::parse_object(&task.output).remove("event_produced");
-    let name = name.as_ref().and_then(Value::as_str).unwrap_or_default();
+    let name = name(state, key).unwrap_or_default();
     let message = Value::Object(message(state, key));
-    let actions = handler::actions(state, name, &message);
+    let actions = handler::actions(state, &name, &message);
     let mut to = begun;
-    let already = usize::try_from(begun).unwrap_or(usize::MAX);
+    let already = usize::try_from(begun - FIRST).unwrap_or(usize::MAX);
     for action in actions.iter().skip(already).take(FAN_OUT_MAX) {
-        handler::act(port, action, name, &message, &json!(id_of(key)));
+        handler::act(port, action, &name, &message, &json!(id_of(key)));
         to += 1;
         if port.written() > STEP_BYTES_MAX {
             break;
         }
     }
-    if usize::try_from(to).is_ok_and(|to| to < actions.len()) {
+    // One of them may have ended it.
+    if workflows(port).known_task(key).status.is_at_rest() {
+        return;
+    }
+    if usize::try_from(to - FIRST).is_ok_and(|acted| acted < actions.len()) {
         emit(port, WorkflowEvent::TaskAdvanced { task: key, to });
     } else if waits {
         emit(port, WorkflowEvent::TaskAdvanced { task: key, to: ALL });

@@ -14,8 +14,7 @@ use crate::conductor::workflow::{emit, workflows};
 use crate::conductor::{lenient, refuse};
 use crate::kernel::Port;
 
-/// Definitions of one kind that are kept: of tasks, of workflows with their versions and snapshots, of
-/// event handlers.
+/// Definitions of one kind that are kept: of tasks, of workflows with their versions, of event handlers.
 const DEFINITIONS_MAX: usize = 100_000;
 
 /// Refuses another definition where there are as many as there may be.
@@ -107,7 +106,8 @@ pub(super) fn workflow<P: Port>(
         let message = format!("Workflow with {name}.{version} already exists!");
         return Err(refuse(RejectionKind::AlreadyExists, message));
     }
-    has_room(workflows(port).definitions.len(), 1, "workflow definitions")?;
+    let is_new = workflows(port).listed_definition(&name, Some(version)).is_none();
+    has_room(workflows(port).listed_count(), usize::from(is_new), "workflow definitions")?;
     let json = plan.json.to_string();
     let key = port.next_key();
     let (name, snapshot_of, json) = (&*name, NO_KEY, json.as_str());
