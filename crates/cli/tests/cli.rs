@@ -51,7 +51,16 @@ impl Server {
     fn start_with_zeebe(dir: TempDir, listen: &str, zeebe: &str) -> Self {
         let ready = dir.path().join("ready");
         let mut process = Command::new(PROGRAM)
-            .args(["serve", "--listen", listen, "--log-level", "warn", "--log-segment-mib"])
+            .args([
+                "serve",
+                "--listen",
+                listen,
+                "--log-level",
+                "warn",
+                "--connectors",
+                "off",
+                "--log-segment-mib",
+            ])
             .args(["16", "--log-reserve-segments", "1", "--zeebe-listen", zeebe, "--ready-file"])
             .arg(&ready)
             .arg("--data-dir")

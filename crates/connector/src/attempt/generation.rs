@@ -42,6 +42,13 @@ pub fn begin(
     generations: &mut Generations,
     state: &mut Vec<Arc<str>>,
 ) {
+    if *purpose == Purpose::Clear && is_first {
+        // One state of all streams cannot be gone on with once some of them are empty.
+        let of_one = |element: &Arc<str>| {
+            State::read(element).is_ok_and(|state| matches!(state.scope, Scope::Stream(_)))
+        };
+        state.retain(of_one);
+    }
     for stream in &catalog.streams {
         let generation = generations.entry(stream.descriptor.clone()).or_insert(0);
         if starts_anew(purpose, is_first, stream) {

@@ -5,6 +5,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
@@ -128,7 +129,7 @@ impl Marker {
 }
 
 /// What was acknowledged, with all that a commit at the server needs.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Spooled {
     /// Grows over all attempts of the connection.
@@ -137,6 +138,10 @@ pub struct Spooled {
     pub commit: Commit,
     /// The generation of each stream, and the smallest that the destination keeps.
     pub generations: Vec<(Descriptor, u64, u64)>,
+    /// Whose state was there when the attempt began.
+    pub before: String,
+    /// When that was (ms since 1970).
+    pub started_ms: u64,
 }
 
 /// The folder of one attempt.
@@ -152,7 +157,12 @@ impl Folder {
     /// If it cannot be written.
     pub fn create(spec: &Spec) -> io::Result<Folder> {
         let path = Folder::root(&spec.data).join(spec.name());
-        fs::create_dir_all(&path)?;
+        // A job that was put back comes with the same number again.
+        match fs::remove_dir_all(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&path)?;
         let folder = Folder { path };
         folder.put("spec.json", spec)?;
         folder.write("marker", Marker::NotStarted.name().as_bytes())?;
@@ -206,12 +216,13 @@ impl Folder {
         lock(&self.path.join("runner.lock"))
     }
 
-    /// Whether a runner lives.
-    ///
-    /// # Errors
-    /// If nobody can tell.
-    pub fn lives(&self) -> io::Result<bool> {
-        Ok(self.live()?.is_none())
+    /// Whether a runner lives. Where nobody can tell, it does: what is taken for dead is killed.
+    #[must_use]
+    pub fn lives(&self) -> bool {
+        match self.live() {
+            Ok(lock) => lock.is_none(),
+            Err(error) => error.kind() != io::ErrorKind::NotFound,
+        }
     }
 
     /// Where it is in its life.
@@ -261,7 +272,18 @@ impl Folder {
         self.put(&format!("{}.json", side.name()), configuration)
     }
 
-    /// The newest configuration of a connector, if it said one.
+    /// A configuration is at the server: it is not to be sent again.
+    ///
+    /// # Errors
+    /// If it cannot be removed.
+    pub fn forget_configuration(&self, side: Side, configuration: &Value) -> io::Result<()> {
+        if self.configuration(side)?.as_ref() == Some(configuration) {
+            fs::remove_file(self.path.join(format!("{}.json", side.name())))?;
+        }
+        Ok(())
+    }
+
+    /// The newest configuration of a connector that is not at the server yet.
     ///
     /// # Errors
     /// If it is there and cannot be read.
@@ -322,6 +344,36 @@ impl Folder {
     }
 }
 
+impl Outcome {
+    /// With no secret in any of its texts.
+    #[must_use]
+    pub fn masked(self, secrets: &[String]) -> Outcome {
+        let Ok(mut text) = serde_json::to_string(&self) else { return self };
+        for secret in secrets.iter().filter(|secret| is_maskable(secret)) {
+            let escaped = Value::from(secret.as_str()).to_string();
+            text = text.replace(escaped.trim_matches('"'), MASK);
+        }
+        serde_json::from_str(&text).unwrap_or(self)
+    }
+}
+
+/// What stands where a secret was.
+const MASK: &str = "**********";
+
+/// Shorter texts stand in too many places that are none of theirs.
+fn is_maskable(secret: &str) -> bool {
+    secret.len() >= 6
+}
+
+/// A text without secrets.
+pub(crate) fn masked(text: &str, secrets: &[String]) -> String {
+    let mut text = text.to_owned();
+    for secret in secrets.iter().filter(|secret| is_maskable(secret)) {
+        text = text.replace(secret.as_str(), MASK);
+    }
+    text
+}
+
 /// What came of an attempt or a question.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -339,7 +391,19 @@ pub struct Outcome {
     /// Whether another attempt cannot help.
     pub permanent: bool,
     /// What else was found: the specification, or the catalog.
-    pub found: Option<Value>,
+    pub found: Option<Found>,
+}
+
+/// What a connector showed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Found {
+    /// Its message.
+    pub value: Value,
+    /// The version of the document that it was configured by.
+    pub version: u64,
+    /// When (ms since 1970).
+    pub at_ms: u64,
 }
 
 /// Locks a file, which is made, for this process alone; `None` if somebody else holds it.
@@ -399,9 +463,9 @@ mod tests {
         let data = tempfile::tempdir().unwrap();
         let folder = Folder::create(&spec(data.path())).unwrap();
         let held = folder.live().unwrap();
-        assert!(held.is_some() && folder.lives().unwrap());
+        assert!(held.is_some() && folder.lives());
         drop(held);
-        assert!(!folder.lives().unwrap());
+        assert!(!folder.lives());
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 use std::{fs, io};
 
 use tokio::process::{Child, Command};
@@ -27,6 +27,8 @@ use crate::runner::{CHECK_QUEUE, DISCOVER_QUEUE, SPEC_QUEUE, SYNC_QUEUE};
 const WAIT_MS: u64 = 30_000;
 /// Between two tries of something that did not work.
 const PAUSE: Duration = Duration::from_secs(1);
+/// How long a runner takes from its process to its lock.
+const START_MAX: Duration = Duration::from_secs(5);
 /// Between two looks at a runner that is not our child.
 const LOOK: Duration = Duration::from_millis(500);
 /// How long one tries to end what a runner left.
@@ -182,9 +184,7 @@ impl Launcher {
             let launcher = Arc::clone(self);
             info!(attempt = spec.name(), "an attempt is looked after again");
             tasks.spawn(async move {
-                while folder.lives().unwrap_or(false) {
-                    sleep(LOOK).await;
-                }
+                gone(&folder).await;
                 launcher.settle(&folder, &spec).await;
                 drop(place);
             });
@@ -228,6 +228,8 @@ impl Launcher {
             Ok((mut child, folder)) => {
                 info!(attempt = spec.name(), queue = spec.queue, "an attempt begins");
                 let _ = child.wait().await;
+                // What was started may have been a wrapper that left the runner behind.
+                gone(&folder).await;
                 self.settle(&folder, &spec).await;
             }
             Err(error) => {
@@ -236,7 +238,7 @@ impl Launcher {
                 let message = format!("the runner could not be started: {error}");
                 let fail = v1::Fail { message, ..v1::Fail::default() };
                 // Without an answer, the end of the lease says the same.
-                let _ = self.store.client.fail_job(token, fail).await;
+                drop(self.store.client.fail_job(token, fail).await);
             }
         }
         drop(place);
@@ -276,7 +278,6 @@ impl Launcher {
             .stdin(Stdio::null())
             .stdout(log.try_clone()?)
             .stderr(log)
-            .process_group(0)
             .spawn()
     }
 
@@ -323,6 +324,19 @@ impl Launcher {
             }
             sleep(TIDY_EVERY).await;
         }
+    }
+}
+
+/// Waits until no runner is left that lives, or is about to.
+async fn gone(folder: &Folder) {
+    let began = Instant::now();
+    loop {
+        let starts =
+            matches!(folder.marker(), Ok(Marker::NotStarted)) && began.elapsed() < START_MAX;
+        if !folder.lives() && !starts {
+            return;
+        }
+        sleep(LOOK).await;
     }
 }
 

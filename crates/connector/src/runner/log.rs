@@ -2,11 +2,13 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crate::observer::{Level, Observer, now_ms};
 use crate::process::Side;
+use crate::runner::folder::masked;
 
 /// Bytes of the file; then it becomes the older one, of which there is one.
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -28,6 +30,7 @@ struct Inner {
     told: Vec<String>,
     dropped: u64,
     step: String,
+    secrets: Vec<String>,
 }
 
 impl Log {
@@ -40,8 +43,24 @@ impl Log {
         let bytes = file.metadata()?.len();
         let path = path.to_owned();
         let (told, step) = (Vec::new(), String::new());
-        let inner = Mutex::new(Inner { path, file, bytes, told, dropped: 0, step });
+        let secrets = Vec::new();
+        let inner = Mutex::new(Inner { path, file, bytes, told, dropped: 0, step, secrets });
         Ok(Log { inner })
+    }
+
+    /// Texts that it must not have from now on.
+    pub fn hide(&self, secrets: Vec<String>) {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner).secrets = secrets;
+    }
+
+    /// What could not be told after all.
+    pub fn put_back(&self, lines: Vec<String>) {
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let newer = std::mem::replace(&mut inner.told, lines);
+        inner.told.extend(newer);
+        let too_many = inner.told.len().saturating_sub(TOLD_MAX);
+        inner.told.truncate(TOLD_MAX);
+        inner.dropped += u64::try_from(too_many).unwrap_or(0);
     }
 
     /// What the job's log is to be told since the last time.
@@ -64,6 +83,7 @@ impl Observer for Log {
     fn log(&self, side: Option<Side>, level: Level, text: &str) {
         let line = format!("{} {}: {text}", level.name(), side.map_or("windlass", Side::name));
         let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let line = masked(&line, &inner.secrets);
         inner.write(&line);
         if side.is_none() || level >= Level::Warn {
             if inner.told.len() < TOLD_MAX {
@@ -98,5 +118,5 @@ impl Inner {
 }
 
 fn append(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).append(true).open(path)
+    OpenOptions::new().create(true).append(true).mode(0o600).open(path)
 }

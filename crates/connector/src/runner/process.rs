@@ -3,14 +3,15 @@
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
 use windlass_worker::{Client, Error, Token};
 
 use crate::Cancel;
+use crate::failure::{Failure, FailureType, Origin};
 use crate::observer::{Level, Observer as _};
 use crate::process::lock::{Lock, LockError};
 use crate::process::{Helper, sweep};
@@ -30,8 +31,8 @@ const TURN_MAX: Duration = Duration::from_secs(120);
 const SWEEP_PATIENCE: Duration = Duration::from_secs(60);
 /// Between two tries of something that did not work.
 const PAUSE: Duration = Duration::from_millis(500);
-/// How long a job that cannot be run here rests.
-const PUT_BACK: Duration = Duration::from_secs(10);
+/// How long one waits for the job's log to take the last lines.
+const LAST_WORDS: Duration = Duration::from_secs(5);
 
 /// Runs the attempt in a folder, to its end. It says why not on standard error.
 #[must_use]
@@ -64,14 +65,26 @@ async fn attend(path: &Path, helper: Helper, secrets: Arc<dyn Secrets>) -> io::R
     let cancel = Cancel::new();
     let lease = Arc::new(Lease::new(&spec, &store, &cancel, &log));
     let beats = tokio::spawn(Arc::clone(&lease).hold());
-    let Some(_turn) = turn(&spec).await? else {
-        let _ = store.client.release_job(lease.token, PUT_BACK).await;
-        folder.mark(Marker::Failure)?;
-        return folder.set_reported();
+    let outcome = match turn(&spec).await? {
+        Some(turn) => {
+            let runner = Runner { folder: &folder, spec: &spec, store: &store, secrets, log: &log };
+            let outcome = runner.run(helper, &cancel, &lease).await;
+            drop(turn);
+            outcome
+        }
+        None => {
+            let why = "processes of an earlier attempt of the connection do not end";
+            log.log(None, Level::Error, why);
+            report::lost(why)
+        }
     };
-    let runner = Runner { folder: &folder, spec: &spec, store: &store, secrets, log: &log };
-    let outcome = runner.run(helper, &cancel, &lease).await;
-    folder.conclude(&outcome)?;
+    folder.conclude(&lease.judged(outcome))?;
+    // Why it ended stands at the end.
+    let lines = log.take();
+    if !lines.is_empty() {
+        let told = store.client.append_log(lease.token, lines);
+        let _ = tokio::time::timeout(LAST_WORDS, told).await;
+    }
     tell(&store, &folder, &spec, &lease).await;
     beats.abort();
     Ok(())
@@ -165,20 +178,26 @@ impl Runner<'_> {
         let sender = tokio::spawn(send(Arc::clone(&spool), Arc::clone(lease)));
         let (folder, spec) = (self.folder.clone(), self.spec.clone());
         let (log, cancel, journal) = (Arc::clone(self.log), cancel.clone(), Arc::clone(&spool));
+        let secrets = sync.secrets();
+        log.hide(secrets.clone());
         let work = move || sync.run(&folder, &spec, helper, (&journal, &log, &cancel));
         let outcome = tokio::task::spawn_blocking(work).await;
         sender.abort();
-        outcome.unwrap_or_else(|error| report::lost(&format!("the runner panicked: {error}")))
+        ended(outcome).masked(&secrets)
     }
 
     async fn ask(&self, asked: Asked, helper: Helper, cancel: &Cancel) -> Outcome {
         let (folder, spec) = (self.folder.clone(), self.spec.clone());
         let (log, cancel) = (Arc::clone(self.log), cancel.clone());
-        let secrets = Arc::clone(&self.secrets);
+        let (secrets, hidden) = (Arc::clone(&self.secrets), asked.secrets());
+        log.hide(hidden.clone());
         let work = move || asked.run(&folder, &spec, &helper, &*secrets, (&log, &cancel));
-        let outcome = tokio::task::spawn_blocking(work).await;
-        outcome.unwrap_or_else(|error| report::lost(&format!("the runner panicked: {error}")))
+        ended(tokio::task::spawn_blocking(work).await).masked(&hidden)
     }
+}
+
+fn ended(outcome: Result<Outcome, tokio::task::JoinError>) -> Outcome {
+    outcome.unwrap_or_else(|error| report::lost(&format!("the runner panicked: {error}")))
 }
 
 /// Sends commits as they come; what is not sent by the end goes with the report.
@@ -219,6 +238,8 @@ struct Lease {
     cancel: Cancel,
     log: Arc<Log>,
     lost: AtomicBool,
+    /// Why it was lost.
+    why: OnceLock<String>,
 }
 
 impl Lease {
@@ -232,6 +253,7 @@ impl Lease {
             cancel: cancel.clone(),
             log: Arc::clone(log),
             lost: AtomicBool::new(false),
+            why: OnceLock::new(),
         }
     }
 
@@ -241,9 +263,23 @@ impl Lease {
 
     fn lose(&self, why: &str) {
         if !self.lost.swap(true, Ordering::SeqCst) {
+            let _ = self.why.set(why.to_owned());
             self.log.log(None, Level::Error, &format!("the attempt ends: {why}"));
         }
         self.cancel.cancel();
+    }
+
+    /// An attempt that we ended ourselves was cancelled by nobody: the outcome says why it ended.
+    fn judged(&self, mut outcome: Outcome) -> Outcome {
+        if let (Some(why), false) = (self.why.get(), outcome.succeeded) {
+            outcome.cancelled = false;
+            outcome.message = format!("the attempt was ended: {why}");
+            if let Some(summary) = &mut outcome.summary {
+                let (origin, kind) = (Origin::AirbytePlatform, FailureType::SystemError);
+                summary.failures = vec![Failure::new(origin, kind, outcome.message.clone())];
+            }
+        }
+        outcome
     }
 
     async fn hold(self: Arc<Self>) {
@@ -275,9 +311,12 @@ impl Lease {
     async fn beat(&self) -> Result<bool, Error> {
         let lease = self.client.extend_lease(self.token, self.lease).await?;
         let lines = self.log.take();
-        if !lines.is_empty() {
+        if !lines.is_empty()
+            && let Err(error) = self.client.append_log(self.token, lines.clone()).await
+            && error.is_transient()
+        {
             // A log is no reason to end anything.
-            let _ = self.client.append_log(self.token, lines).await;
+            self.log.put_back(lines);
         }
         Ok(lease.cancel_asked)
     }

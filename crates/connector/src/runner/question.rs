@@ -7,8 +7,9 @@ use crate::attempt::Connector;
 use crate::attempt::operation::Question;
 use crate::failure::{Failure, FailureType, Origin};
 use crate::journal::{Commit, Journal, JournalError};
+use crate::observer::now_ms;
 use crate::process::{Guard, Helper, Side};
-use crate::runner::folder::{Folder, Marker, Outcome, Spec};
+use crate::runner::folder::{Folder, Found, Marker, Outcome, Spec};
 use crate::runner::log::Log;
 use crate::runner::secrets::Secrets;
 use crate::runner::spool::Home;
@@ -16,12 +17,18 @@ use crate::runner::store::Store;
 use crate::runner::sync::{Actor, NotMade, command, limits};
 use crate::runner::{CHECK_QUEUE, DISCOVER_QUEUE};
 
+/// Bytes of a catalog or a specification: a document of the server's holds it.
+pub(crate) const FOUND_BYTES_MAX: usize = 3 << 20;
+
 /// Who is asked.
 pub struct Asked {
     side: Side,
     connector: Connector,
     /// Where its configuration is, if it has one.
     home: Option<(String, Home)>,
+    /// The version of that document.
+    version: u64,
+    secrets: Vec<String>,
 }
 
 impl Asked {
@@ -38,8 +45,9 @@ impl Asked {
             };
             let actor = Actor::load(store, spec, secrets, side, id).await?;
             let scope = store.scope(actor.home.kind, &actor.home.id);
-            let home = Some((scope, actor.home));
-            return Ok(Asked { side, connector: actor.connector, home });
+            let (home, version) = (Some((scope, actor.home)), actor.document.version);
+            let (connector, secrets) = (actor.connector, actor.secrets);
+            return Ok(Asked { side, connector, home, version, secrets });
         }
         let definition = store.get("airbyte.definition", spec.text("definitionId")).await?;
         let side = match definition.text("actorType") {
@@ -48,7 +56,13 @@ impl Asked {
         };
         let command = command(spec, &definition)?;
         let connector = Connector { command, config: json!({}) };
-        Ok(Asked { side, connector, home: None })
+        Ok(Asked { side, connector, home: None, version: definition.version, secrets: Vec::new() })
+    }
+
+    /// Texts that no log may have.
+    #[must_use]
+    pub fn secrets(&self) -> Vec<String> {
+        self.secrets.clone()
     }
 
     /// Asks, on this thread.
@@ -71,7 +85,7 @@ impl Asked {
             Ok(work) => work,
             Err(error) => return platform(&error),
         };
-        let name = spec.name();
+        let (name, version, at_ms) = (spec.name(), self.version, now_ms());
         let guard = match Guard::start(helper, &name) {
             Ok(guard) => guard,
             Err(error) => return platform(&error),
@@ -93,22 +107,28 @@ impl Asked {
             _ => question.spec(self.side, &self.connector),
         };
         match answer {
-            Ok(found) => answered(spec, found),
+            Ok(value) => answered(spec, Found { value, version, at_ms }),
             Err(failures) => failed(spec, &failures, cancel),
         }
     }
 }
 
-fn answered(spec: &Spec, found: Value) -> Outcome {
+fn answered(spec: &Spec, found: Found) -> Outcome {
+    let bytes = found.value.to_string().len();
+    if bytes > FOUND_BYTES_MAX {
+        let message =
+            format!("what the connector shows has {bytes} bytes, more than {FOUND_BYTES_MAX}");
+        return Outcome { message, permanent: true, ..nothing() };
+    }
     let result = match &*spec.queue {
         CHECK_QUEUE => json!({ "status": "succeeded" }),
         DISCOVER_QUEUE => {
-            let streams = found.get("streams").and_then(Value::as_array);
+            let streams = found.value.get("streams").and_then(Value::as_array);
             json!({ "streams": streams.map_or(0, Vec::len) })
         }
         _ => json!({}),
     };
-    let found = (!found.is_null()).then_some(found);
+    let found = (!found.value.is_null()).then_some(found);
     Outcome { succeeded: true, result, found, ..nothing() }
 }
 
@@ -117,7 +137,10 @@ fn failed(spec: &Spec, failures: &[Failure], cancel: &Cancel) -> Outcome {
     let message = first.map(|it| it.external_message.clone()).unwrap_or_default();
     let permanent = first.is_some_and(|it| it.failure_type == FailureType::ConfigError);
     // A configuration that does not work is an answer, not a failure.
-    if &*spec.queue == CHECK_QUEUE && permanent {
+    if &*spec.queue == CHECK_QUEUE
+        && permanent
+        && first.is_some_and(|it| it.failure_origin != Origin::AirbytePlatform)
+    {
         let result = json!({ "status": "failed", "message": message });
         return Outcome { succeeded: true, result, ..nothing() };
     }

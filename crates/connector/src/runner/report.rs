@@ -4,11 +4,13 @@
 //! else has by now.
 
 use serde_json::{Map, Value, json};
-use windlass_worker::{Error, RefusalKind, Token, v1};
+use windlass_worker::{Error, Refusal, RefusalKind, Token, v1};
 
+use crate::failure::{Failure, FailureType};
 use crate::observer::now_ms;
 use crate::process::Side;
 use crate::runner::folder::{Folder, Outcome, Spec};
+use crate::runner::question::FOUND_BYTES_MAX;
 use crate::runner::spool::{Home, put_configuration};
 use crate::runner::store::Store;
 use crate::runner::{DISCOVER_QUEUE, SPEC_QUEUE, SYNC_QUEUE};
@@ -45,7 +47,7 @@ pub async fn report(store: &Store, folder: &Folder, spec: &Spec) -> Result<(), E
     };
     match ended {
         Ok(()) => {}
-        Err(Error::Refused(refusal)) if is_over(refusal.kind) => {}
+        Err(Error::Refused(refusal)) if is_over(&refusal) => {}
         Err(error) => return Err(error),
     }
     if let Err(error) = folder.set_reported() {
@@ -54,8 +56,9 @@ pub async fn report(store: &Store, folder: &Folder, spec: &Spec) -> Result<(), E
     Ok(())
 }
 
-fn is_over(kind: RefusalKind) -> bool {
-    matches!(kind, RefusalKind::NotFound | RefusalKind::FailedPrecondition)
+fn is_over(refusal: &Refusal) -> bool {
+    let kinds = matches!(refusal.kind, RefusalKind::NotFound | RefusalKind::FailedPrecondition);
+    kinds && refusal.code != "document-version"
 }
 
 /// An outcome for an attempt whose runner is gone.
@@ -84,7 +87,10 @@ async fn configurations(store: &Store, folder: &Folder, spec: &Spec) -> Result<(
             connection.text(field).clone_into(&mut id);
         }
         let home = Home { kind, id, specification: None };
-        put_configuration(store, &home, configuration).await?;
+        put_configuration(store, &home, configuration.clone()).await?;
+        if let Err(error) = folder.forget_configuration(side, &configuration) {
+            tracing::warn!(%error, folder = %folder.path().display(), "the folder cannot be written");
+        }
     }
     Ok(())
 }
@@ -99,13 +105,13 @@ async fn documents(
     let mut documents = Vec::new();
     if &*spec.queue == SYNC_QUEUE {
         let spooled = folder.spooled().ok().flatten();
-        let sequence = spooled.as_ref().map_or(0, |spooled| spooled.sequence);
         if let Some(spooled) = &spooled {
             let now = store.get("airbyte.state", spec.subject()).await?;
             let ours = format!("{}-{}", spec.job, spec.attempt);
-            // A first commit of ours may be what never arrived; behind others', it must not win.
-            let is_next = now.text("attempt") == ours || now.number("sequence") < spooled.sequence;
-            if is_next && now.number("sequence") < spooled.sequence {
+            // A first commit of ours may be what never arrived; what others wrote meanwhile stays.
+            let theirs = now.text("attempt");
+            let is_ours = theirs == ours || theirs == spooled.before;
+            if is_ours && now.number("sequence") < spooled.sequence {
                 documents.push(store.state(spec, &now, spooled));
             }
         }
@@ -114,7 +120,8 @@ async fn documents(
             (None, Some(spooled)) => spooled.commit.streams.clone(),
             (None, None) => Vec::new(),
         };
-        documents.push(store.attempt(spec, sequence, &streams, ended(outcome, &streams)));
+        let last = spooled.unwrap_or_default();
+        documents.push(store.attempt(spec, &last, &streams, ended(outcome, &streams)));
         let connection = store.get("airbyte.connection", spec.subject()).await?;
         let source = connection.text("sourceId");
         documents.extend(catalog(store, source, outcome).await?);
@@ -126,8 +133,8 @@ async fn documents(
         let id = spec.text("definitionId");
         let mut definition = store.get("airbyte.definition", id).await?;
         if let Some(fields) = definition.value.as_object_mut().filter(|_| definition.version > 0) {
-            fields.insert("spec".to_owned(), found.clone());
-            fields.insert("specAt".to_owned(), now_ms().into());
+            fields.insert("spec".to_owned(), found.value.clone());
+            fields.insert("specAt".to_owned(), found.at_ms.into());
             let version = Some(definition.version);
             documents.push(store.put("airbyte.definition", id, version, &definition.value));
         }
@@ -143,10 +150,17 @@ async fn catalog(
     let Some(found) = outcome.found.as_ref().filter(|_| !source.is_empty()) else {
         return Ok(None);
     };
-    let configured = store.get("airbyte.source", source).await?;
-    let value = json!({ "sourceId": source, "catalog": found,
-        "configurationVersion": configured.version, "discoveredAt": now_ms() });
-    Ok(Some(store.put("airbyte.catalog", source, None, &value)))
+    if found.value.to_string().len() > FOUND_BYTES_MAX {
+        tracing::warn!(source, "a catalog is too large to be kept");
+        return Ok(None);
+    }
+    let kept = store.get("airbyte.catalog", source).await?;
+    if kept.number("discoveredAt") > found.at_ms {
+        return Ok(None);
+    }
+    let value = json!({ "sourceId": source, "catalog": found.value,
+        "configurationVersion": found.version, "discoveredAt": found.at_ms });
+    Ok(Some(store.put("airbyte.catalog", source, Some(kept.version), &value)))
 }
 
 /// What an attempt's document says more when it has ended.
@@ -154,7 +168,7 @@ fn ended(outcome: &Outcome, streams: &[StreamStats]) -> Map<String, Value> {
     let committed: u64 = streams.iter().map(|it| it.records_committed).sum();
     let summary = outcome.summary.as_ref();
     let failures = match summary {
-        Some(summary) => summary.failures.iter().map(|failure| json!(failure)).collect(),
+        Some(summary) => summary.failures.iter().map(failure).collect(),
         None if outcome.message.is_empty() => Vec::new(),
         None => vec![json!({ "failureOrigin": "airbyte_platform", "failureType": "system_error",
             "externalMessage": outcome.message, "timestamp": now_ms() })],
@@ -169,6 +183,16 @@ fn ended(outcome: &Outcome, streams: &[StreamStats]) -> Map<String, Value> {
         more.insert("startedAt".to_owned(), summary.started_at.into());
     }
     more
+}
+
+/// As the face shows it.
+fn failure(failure: &Failure) -> Value {
+    let mut value = json!(failure);
+    if let Value::Object(fields) = &mut value {
+        let retryable = failure.failure_type != FailureType::ConfigError;
+        fields.insert("retryable".to_owned(), retryable.into());
+    }
+    value
 }
 
 async fn end(

@@ -19,6 +19,9 @@ use crate::runner::secrets::Secrets;
 use crate::runner::store::{Document, Store};
 use crate::summary::StreamStats;
 
+/// Bytes of a state: with the attempt's document a message of the server's holds it.
+const STATE_BYTES_MAX: usize = 2 << 20;
+
 /// Where the configuration of a connector is kept, and what is secret in it.
 #[derive(Debug, Clone)]
 pub struct Home {
@@ -51,6 +54,9 @@ struct Inner {
     /// What is not at the server yet.
     spooled: Option<Spooled>,
     configurations: Vec<Side>,
+    /// Whose state was there before.
+    before: String,
+    started_ms: u64,
 }
 
 /// Why something did not arrive.
@@ -84,8 +90,16 @@ impl Spool {
         state: Document,
     ) -> Spool {
         let base = state.number("sequence");
-        let (generations, spooled, configurations) = (Vec::new(), None, Vec::new());
-        let inner = Mutex::new(Inner { state, base, generations, spooled, configurations });
+        let before = state.text("attempt").to_owned();
+        let inner = Mutex::new(Inner {
+            state,
+            base,
+            generations: Vec::new(),
+            spooled: None,
+            configurations: Vec::new(),
+            before,
+            started_ms: now_ms(),
+        });
         Spool { folder, spec, store, secrets, homes, inner, news: Notify::new() }
     }
 
@@ -108,8 +122,17 @@ impl Spool {
     }
 
     fn keep(&self, sequence: u64, commit: Commit) -> Result<(), JournalError> {
-        let generations = self.lock().generations.clone();
-        let spooled = Spooled { sequence, commit, generations };
+        let bytes: usize = commit.state.iter().map(|state| state.len()).sum();
+        if bytes > STATE_BYTES_MAX {
+            let message = format!("the state has {bytes} bytes, more than {STATE_BYTES_MAX}");
+            return Err(JournalError { message });
+        }
+        let spooled = {
+            let inner = self.lock();
+            let (generations, before) = (inner.generations.clone(), inner.before.clone());
+            let started_ms = inner.started_ms;
+            Spooled { sequence, commit, generations, before, started_ms }
+        };
         let failed = |error| JournalError::new("keep what was acknowledged", &error);
         self.folder.spool(&spooled).map_err(failed)?;
         self.lock().spooled = Some(spooled);
@@ -160,7 +183,7 @@ impl Spool {
         let streams = &spooled.commit.streams;
         let documents = vec![
             self.store.state(&self.spec, state, spooled),
-            self.store.attempt(&self.spec, spooled.sequence, streams, Map::new()),
+            self.store.attempt(&self.spec, spooled, streams, Map::new()),
         ];
         let records = |of: fn(&StreamStats) -> u64| streams.iter().map(of).sum::<u64>();
         let note = format!(
@@ -204,7 +227,12 @@ impl Spool {
         let kept = self.folder.configuration(side);
         let kept = kept.map_err(|error| NotDelivered::Never(error.to_string()))?;
         let Some(configuration) = kept else { return Ok(()) };
-        put_configuration(&self.store, home, configuration).await.map_err(NotDelivered::of)
+        let put = put_configuration(&self.store, home, configuration.clone()).await;
+        put.map_err(NotDelivered::of)?;
+        // Not while another one is written.
+        let _guard = self.lock();
+        let forgotten = self.folder.forget_configuration(side, &configuration);
+        forgotten.map_err(|error| NotDelivered::Never(error.to_string()))
     }
 
     fn home(&self, side: Side) -> Option<&Home> {
@@ -254,9 +282,11 @@ impl Journal for Spool {
             .map_err(|error| JournalError::new("read the new configuration", &error))?;
         let scope = self.store.scope(home.kind, &home.id);
         self.secrets.seal(&scope, &mut value, home.specification.as_ref()).map_err(failed)?;
+        let mut inner = self.lock();
         let kept = self.folder.spool_configuration(side, &value);
         kept.map_err(|error| JournalError::new("keep the new configuration", &error))?;
-        self.lock().configurations.push(side);
+        inner.configurations.push(side);
+        drop(inner);
         self.news.notify_one();
         Ok(())
     }

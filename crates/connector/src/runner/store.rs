@@ -14,8 +14,10 @@ const PAGE: u32 = 500;
 const ATTEMPT: &str = "airbyte.attempt";
 /// Attempts of a connection that are kept.
 const ATTEMPTS_MAX: usize = 1_000;
+/// Streams in the document of an attempt; its totals are of all.
+const STREAMS_MAX: usize = 2_000;
 /// And how many of the oldest go at once.
-const REMOVED_MAX: usize = 100;
+const REMOVED_MAX: usize = 50;
 
 /// The documents of a tenant.
 #[derive(Debug, Clone)]
@@ -151,8 +153,10 @@ impl Store {
             let states: Vec<Value> =
                 states.filter_map(|it| serde_json::from_str(it).ok()).collect();
             let streams = spooled.generations.iter().map(|(stream, generation, minimum)| {
-                json!({ "name": stream.name, "namespace": stream.namespace,
-                        "generationId": generation, "minimumGenerationId": minimum })
+                let mut value = json!({ "name": stream.name, "generationId": generation,
+                    "minimumGenerationId": minimum });
+                name_space(&mut value, stream.namespace.as_deref());
+                value
             });
             fields.insert("connectionId".to_owned(), spec.subject().into());
             fields.insert("attempt".to_owned(), format!("{}-{}", spec.job, spec.attempt).into());
@@ -169,15 +173,15 @@ impl Store {
     pub fn attempt(
         &self,
         spec: &Spec,
-        sequence: u64,
+        spooled: &Spooled,
         streams: &[StreamStats],
         more: Map<String, Value>,
     ) -> v1::DocumentWrite {
         let mut value = json!({
             "connectionId": spec.subject(), "jobId": spec.job, "attempt": spec.attempt,
-            "jobType": spec.text("jobType"), "status": "running", "sequence": sequence,
-            "updatedAt": now_ms(), "totals": totals(streams),
-            "streams": streams.iter().map(stream).collect::<Value>(),
+            "jobType": spec.text("jobType"), "status": "running", "sequence": spooled.sequence,
+            "startedAt": spooled.started_ms, "updatedAt": now_ms(), "totals": totals(streams),
+            "streams": streams.iter().take(STREAMS_MAX).map(stream).collect::<Value>(),
         });
         if let Value::Object(fields) = &mut value {
             fields.extend(more);
@@ -219,8 +223,13 @@ fn stream(stats: &StreamStats) -> Value {
         "recordsCommitted": stats.records_committed, "bytesCommitted": stats.bytes_committed,
         "recordsRejected": stats.records_rejected,
     });
-    if let (Some(namespace), Value::Object(fields)) = (&stats.namespace, &mut value) {
-        fields.insert("namespace".to_owned(), namespace.as_str().into());
-    }
+    name_space(&mut value, stats.namespace.as_deref());
     value
+}
+
+/// What is not known is absent.
+fn name_space(value: &mut Value, namespace: Option<&str>) {
+    if let (Some(namespace), Value::Object(fields)) = (namespace, value) {
+        fields.insert("namespace".to_owned(), namespace.into());
+    }
 }

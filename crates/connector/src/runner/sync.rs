@@ -13,7 +13,7 @@ use crate::observer::{Level, Observer as _};
 use crate::process::{Command, Helper, Side};
 use crate::protocol::catalog::{Catalog, Mapping, NamespaceRule};
 use crate::protocol::message::Descriptor;
-use crate::runner::folder::{Folder, Marker, Outcome, Spec};
+use crate::runner::folder::{Folder, Found, Marker, Outcome, Spec};
 use crate::runner::installed;
 use crate::runner::log::Log;
 use crate::runner::secrets::Secrets;
@@ -50,6 +50,8 @@ pub struct Actor {
     pub home: Home,
     /// Its connector, secrets included.
     pub connector: Connector,
+    /// Texts that no log may have.
+    pub secrets: Vec<String>,
 }
 
 impl Actor {
@@ -74,14 +76,42 @@ impl Actor {
         }
         let definition = store.get("airbyte.definition", document.text("definitionId")).await?;
         let command = command(spec, &definition)?;
-        let mut config = document.value.get("configuration").cloned().unwrap_or_else(|| json!({}));
+        let sealed = document.value.get("configuration").cloned().unwrap_or_else(|| json!({}));
+        let mut config = sealed.clone();
         let opened = secrets.open(&store.scope(kind, id), &mut config);
         opened.map_err(|why| {
             wrong(format!("the secrets of the {} are closed: {why}", side.name()))
         })?;
         let specification = definition.value.pointer("/spec/connectionSpecification").cloned();
         let home = Home { kind, id: id.to_owned(), specification };
-        Ok(Actor { document, home, connector: Connector { command, config } })
+        let mut found = Vec::new();
+        differing(&sealed, &config, &mut found);
+        found.extend(command.environment.iter().map(|(_, value)| value.clone()));
+        Ok(Actor { document, home, connector: Connector { command, config }, secrets: found })
+    }
+}
+
+/// Texts of a configuration that were sealed.
+fn differing(sealed: &Value, opened: &Value, found: &mut Vec<String>) {
+    match (sealed, opened) {
+        (sealed, opened) if sealed == opened => {}
+        (Value::Object(sealed), Value::Object(opened)) if sealed.len() == opened.len() => {
+            let other = |(name, value)| Some((value, opened.get(name)?));
+            let pairs = sealed.iter().filter_map(other);
+            pairs.for_each(|(sealed, opened)| differing(sealed, opened, found));
+        }
+        (Value::Array(sealed), Value::Array(opened)) => {
+            let pairs = sealed.iter().zip(opened);
+            pairs.for_each(|(sealed, opened)| differing(sealed, opened, found));
+        }
+        (_, Value::String(text)) => found.push(text.clone()),
+        (_, Value::Object(fields)) => {
+            fields.values().for_each(|field| differing(&Value::Null, field, found));
+        }
+        (_, Value::Array(items)) => {
+            items.iter().for_each(|item| differing(&Value::Null, item, found));
+        }
+        _ => found.push(opened.to_string()),
     }
 }
 
@@ -158,6 +188,13 @@ impl Sync {
         Ok(Sync { connection, source, destination, catalog, state, purpose, checks })
     }
 
+    /// Texts that no log may have.
+    #[must_use]
+    pub fn secrets(&self) -> Vec<String> {
+        let source = self.source.as_ref().map(|it| it.secrets.clone()).unwrap_or_default();
+        [source, self.destination.secrets.clone()].concat()
+    }
+
     /// Its journal.
     #[must_use]
     pub fn spool(
@@ -201,7 +238,11 @@ impl Sync {
                     },
                     limits: limits(spec),
                 };
-                outcome(run(attempt, spool, log, cancel))
+                let mut outcome = outcome(run(attempt, spool, log, cancel));
+                if let (Some(found), Some(source)) = (&mut outcome.found, &sync.source) {
+                    found.version = source.document.version;
+                }
+                outcome
             }
             Err(failure) => failed(*failure),
         }
@@ -418,6 +459,8 @@ pub fn failed(failure: Failure) -> Outcome {
 
 fn outcome(mut summary: crate::Summary) -> Outcome {
     let found = summary.catalog.take();
+    // Not later than this: a newer one wins.
+    let found = found.map(|value| Found { value, version: 0, at_ms: summary.started_at });
     let message = summary.failures.first().map(|it| it.external_message.clone());
     let result = json!({
         "status": summary.status, "startedAt": summary.started_at, "endedAt": summary.ended_at,
