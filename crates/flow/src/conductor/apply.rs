@@ -17,9 +17,6 @@ use super::state::{Definition, Handler, KnownTask, Task, Workflow};
 use crate::graph::Text;
 use crate::state::{FlowState, Todo, image};
 
-/// Lines of one task that are kept, however many an event has.
-const LOG_LINES_MAX: usize = 1_000;
-
 impl FlowState {
     pub(crate) fn apply_workflow(&mut self, now_ms: u64, event: &WorkflowEvent<'_>) {
         match event {
@@ -155,9 +152,7 @@ impl FlowState {
                 }
             }
             WorkflowEvent::TaskLogged { task, lines } => {
-                let record = self.task_mut(*task, now_ms);
-                let room = LOG_LINES_MAX.saturating_sub(record.log.len());
-                record.log.extend(lines.iter().take(room).map(|line| (now_ms, (**line).into())));
+                self.task_mut(*task, now_ms).keep(now_ms, lines.iter().map(|line| &**line));
             }
             WorkflowEvent::TaskDefined { .. }
             | WorkflowEvent::TaskForgotten { .. }

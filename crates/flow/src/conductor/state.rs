@@ -163,6 +163,9 @@ pub struct Workflow {
     pub(crate) newest: BTreeMap<Text, Key>,
 }
 
+/// Lines of one task that are kept, however many an event has.
+const LOG_LINES_MAX: usize = 1_000;
+
 /// The record of a task.
 #[derive(Debug)]
 pub struct Task {
@@ -328,6 +331,12 @@ impl Workflows {
 }
 
 impl Task {
+    /// Keeps lines of its log, while there is room.
+    pub(crate) fn keep<'a>(&mut self, now_ms: u64, lines: impl Iterator<Item = &'a str>) {
+        let room = LOG_LINES_MAX.saturating_sub(self.log.len());
+        self.log.extend(lines.take(room).map(|line| (now_ms, line.into())));
+    }
+
     /// Its node.
     pub(crate) fn node<'a>(&self, plan: &'a Plan) -> &'a Node {
         plan.node(self.node)
