@@ -314,6 +314,7 @@ object! { in
         /// Retrying cannot help.
         permanent: Option<bool>,
         /// Of a job of a flow: a JSON object, what the attempt leaves behind.
+        #[serde(default)]
         variables: Payload,
     }
 }
