@@ -66,7 +66,7 @@ impl Sync<'_> {
         let sync = Sync { windlass, data, folder };
         fs::create_dir_all(&sync.folder).map_err(|error| error.to_string())?;
         let source =
-            json!({ "count": USERS, "seed": 42, "parallelism": 1, "always_updated": false });
+            json!({ "count": USERS, "seed": 42, "parallelism": 1, "always_updated": true });
         // The destination takes its time, so that there is a half-way.
         let destination = json!({ "path": sync.database(), "delay_ms": 100 });
         for (name, config) in [("source.json", source), ("destination.json", destination)] {
