@@ -205,7 +205,7 @@ fn a_signal_cancels() {
     );
     assert_eq!(summary["failures"][0]["failureType"], "manual_cancellation");
     let attempt = book()["attemptName"].as_str().unwrap().to_owned();
-    assert!(windlass_connector::process::sweep::find(&attempt, None).is_empty());
+    assert!(windlass_connector::process::sweep::find(&attempt, None).unwrap().is_empty());
 }
 
 #[test]

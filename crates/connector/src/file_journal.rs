@@ -5,9 +5,9 @@
 //! held as long as a sync runs, by its connectors too: whoever opens the folder after a crash waits
 //! until none is left.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::{self, DirBuilder};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -18,6 +18,7 @@ use serde_json::value::RawValue;
 use thiserror::Error;
 
 use crate::attempt::generation::Generations;
+use crate::durable;
 use crate::journal::{Commit, Journal, JournalError};
 use crate::process::lock::{Lock, LockError};
 use crate::process::{Side, sweep};
@@ -218,16 +219,10 @@ impl FileJournal {
     }
 
     fn write(&self, book: &Book) -> Result<(), FileJournalError> {
-        let (new, path) = (self.folder.join("journal.new"), self.folder.join("journal.json"));
-        let io = |source| FileJournalError::Io { what: "write", path: path.clone(), source };
-        let text = serde_json::to_vec(book).map_err(|error| io(error.into()))?;
-        let file =
-            OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&new);
-        let mut file = file.map_err(io)?;
-        file.write_all(&text).map_err(io)?;
-        file.sync_all().map_err(io)?;
-        fs::rename(&new, &path).map_err(io)?;
-        File::open(&self.folder).and_then(|folder| folder.sync_all()).map_err(io)
+        let path = self.folder.join("journal.json");
+        let text = serde_json::to_vec(book).map_err(io::Error::from);
+        let written = text.and_then(|text| durable::write(&path, &text));
+        written.map_err(|source| FileJournalError::Io { what: "write", path, source })
     }
 }
 

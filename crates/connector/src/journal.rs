@@ -48,12 +48,6 @@ impl Commit {
     pub fn state_json(&self) -> String {
         format!("[{}]", self.state.join(","))
     }
-
-    /// Records that are committed, and those that the destination refused: whether there was progress.
-    #[must_use]
-    pub fn records_done(&self) -> u64 {
-        self.streams.iter().map(|stream| stream.records_committed + stream.records_rejected).sum()
-    }
 }
 
 /// Makes commits durable. Called from the threads of an attempt, one commit at a time; meanwhile

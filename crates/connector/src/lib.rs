@@ -22,10 +22,12 @@
 //! [`Journal`] for them), retries (an attempt is one attempt), secrets (they come in plain), async.
 
 pub mod attempt;
+mod durable;
 pub mod failure;
 pub mod file_journal;
 pub mod journal;
 pub mod limits;
+pub mod log_file;
 pub mod observer;
 pub mod pipe;
 pub mod process;

@@ -49,10 +49,10 @@ fn a_guard_ends_the_whole_family_and_removes_secrets() {
     // As if we were killed: nobody drops the files.
     std::mem::forget(files);
     let mut process = start(&attempt, &guard, folder.path());
-    assert_eq!(sweep::find(&attempt, None).len(), 3);
+    assert_eq!(sweep::find(&attempt, None).unwrap().len(), 3);
     assert!(secret.exists());
     drop(guard);
-    assert_eq!(sweep::find(&attempt, None).len(), 0);
+    assert_eq!(sweep::find(&attempt, None).unwrap().len(), 0);
     assert!(!secret.exists());
     assert_eq!(process.finish(None).code(), 137);
 }

@@ -1,14 +1,14 @@
 //! What one sees of a sync: a line that moves while it runs, the log in a file, the sums in the end.
 
-use std::fs::{File, OpenOptions};
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use windlass_connector::file_journal::Book;
+use windlass_connector::log_file::LogFile;
 use windlass_connector::summary::{Progress, StreamState, StreamStats};
 use windlass_connector::{Level, Observer, Side, Status, Summary};
 
@@ -16,14 +16,14 @@ use crate::failure::Failure;
 use crate::output::{Output, table};
 use crate::units::{grouped, millis, now_ms, short, utc};
 
-/// A longer log begins anew; the one before is kept beside it.
-const LOG_BYTES_MAX: u64 = 50 << 20;
+/// Bytes of the log, and of the one before, which is kept beside it.
+const LOG_BYTES_MAX: u64 = 25 << 20;
 /// Between two lines where nobody sees a line move.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
 /// Takes what people may want to see.
 pub(crate) struct Screen {
-    log: Mutex<(File, u64)>,
+    log: Mutex<LogFile>,
     bar: ProgressBar,
     verbose: bool,
     /// Where no line can move: when the last one was printed.
@@ -35,17 +35,13 @@ impl Screen {
     pub(crate) fn new(folder: &Path, verbose: bool, json: bool) -> Result<Self, Failure> {
         let path = folder.join("sync.log");
         let failed = |error| Failure::io(format!("write {}", path.display()), error);
-        if std::fs::metadata(&path).is_ok_and(|file| file.len() > LOG_BYTES_MAX / 2) {
-            std::fs::rename(&path, folder.join("sync.log.1")).map_err(failed)?;
-        }
-        let log = OpenOptions::new().create(true).append(true).open(&path).map_err(failed)?;
-        let length = log.metadata().map_err(failed)?.len();
+        let log = LogFile::open(&path, LOG_BYTES_MAX).map_err(failed)?;
         let bar = ProgressBar::no_length();
         let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         let moves = std::io::stderr().is_terminal();
         let lines = (!moves && !json).then(|| Mutex::new(Instant::now()));
-        Ok(Self { log: Mutex::new((log, length)), bar, verbose, lines, began: Instant::now() })
+        Ok(Self { log: Mutex::new(log), bar, verbose, lines, began: Instant::now() })
     }
 
     /// What is done now.
@@ -64,14 +60,9 @@ impl Screen {
 
     fn write(&self, side: Option<Side>, level: Level, text: &str) {
         let side = side.map_or("windlass", Side::name);
-        let line = format!("{} {side} {} {text}\n", utc(now_ms()), level.name());
-        let mut log: MutexGuard<'_, _> = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        let (file, length) = &mut *log;
-        if *length < LOG_BYTES_MAX {
-            *length += u64::try_from(line.len()).unwrap_or(u64::MAX);
-            // A full disk is the journal's to notice; a log is not worth a failure.
-            let _ = file.write_all(line.as_bytes());
-        }
+        let line = format!("{} {side} {} {text}", utc(now_ms()), level.name());
+        // A full disk is the journal's to notice; a log is not worth a failure.
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).write(&line);
     }
 }
 

@@ -105,9 +105,12 @@ pub fn stamp(
 }
 
 fn drops_older(purpose: &Purpose, stream: &Stream) -> bool {
+    // A full refresh that deduplicates does so within its generation.
     let overwrites = matches!(
         stream.destination_sync_mode,
-        DestinationSyncMode::Overwrite | DestinationSyncMode::OverwriteDedup
+        DestinationSyncMode::Overwrite
+            | DestinationSyncMode::OverwriteDedup
+            | DestinationSyncMode::AppendDedup
     );
     match purpose {
         Purpose::Clear => true,
@@ -161,6 +164,20 @@ mod tests {
             );
             assert_eq!(got, expected[index], "{purpose:?} first: {is_first} {name}");
             assert_eq!(stamped["streams"][index]["sync_id"], 9);
+        }
+    }
+
+    #[test]
+    fn a_full_refresh_deduplicates_within_its_generation() {
+        for (mode, to, drops) in [
+            ("full_refresh", "append_dedup", true),
+            ("full_refresh", "append", false),
+            ("incremental", "append_dedup", false),
+        ] {
+            let raw = json!({"streams": [{"stream": {"name": "s"}, "sync_mode": mode,
+                "destination_sync_mode": to}]});
+            let read = Catalog::new(&raw, &Mapping::default()).unwrap();
+            assert_eq!(drops_older(&Purpose::Sync, &read.streams[0]), drops, "{mode} {to}");
         }
     }
 

@@ -46,21 +46,27 @@ impl Lock {
     /// If others have it for longer, or the file cannot be opened.
     pub fn take(path: &Path, patience: Duration) -> Result<Self, LockError> {
         let io = |source| LockError::Io { path: path.to_owned(), source };
-        let file =
-            OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).open(path);
-        let file = file.map_err(io)?;
         let began = Instant::now();
-        loop {
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => break,
-                Err(Errno::WOULDBLOCK) if began.elapsed() > patience => {
-                    return Err(LockError::Held(path.to_owned()));
-                }
-                Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(PAUSE),
-                Err(error) => return Err(io(error.into())),
+        let file = loop {
+            match try_hold(path).map_err(io)? {
+                Some(file) => break file,
+                None if began.elapsed() > patience => return Err(LockError::Held(path.to_owned())),
+                None => std::thread::sleep(PAUSE),
             }
-        }
+        };
         fcntl_setfd(&file, FdFlags::empty()).map_err(|error| io(error.into()))?;
         Ok(Self { _file: file })
+    }
+}
+
+/// Locks a file, which is made, for this process and not for those that it starts; `None` if somebody
+/// else holds it.
+pub(crate) fn try_hold(path: &Path) -> io::Result<Option<File>> {
+    let mut options = OpenOptions::new();
+    let file = options.create(true).truncate(false).write(true).mode(0o600).open(path)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }

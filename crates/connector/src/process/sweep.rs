@@ -6,7 +6,7 @@
 //! [`wire`](crate::process::wire)).
 
 use std::fs;
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -20,24 +20,46 @@ const ENVIRONMENT_BYTES_MAX: u64 = 4 << 20;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// The processes of an attempt, or of one side of it, but for ourselves.
-#[must_use]
-pub fn find(attempt: &str, side: Option<Side>) -> Vec<i32> {
+///
+/// # Errors
+/// If one cannot look: then nobody knows that there are none.
+pub fn find(attempt: &str, side: Option<Side>) -> io::Result<Vec<i32>> {
     let mut marks = vec![format!("{ATTEMPT}={attempt}").into_bytes()];
     marks.extend(side.map(|side| format!("{SIDE}={}", side.name()).into_bytes()));
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    let ids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
     let own = i32::try_from(std::process::id()).unwrap_or(0);
-    ids.filter(|id| *id != own && carries(*id, &marks)).collect()
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let id = entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok());
+        if let Some(id) = id.filter(|id| *id != own)
+            && carries(id, &marks)?
+        {
+            found.push(id);
+        }
+    }
+    Ok(found)
 }
 
-fn carries(id: i32, marks: &[Vec<u8>]) -> bool {
-    let Ok(file) = fs::File::open(format!("/proc/{id}/environ")) else { return false };
+fn carries(id: i32, marks: &[Vec<u8>]) -> io::Result<bool> {
     let mut environment = Vec::new();
-    if file.take(ENVIRONMENT_BYTES_MAX).read_to_end(&mut environment).is_err() {
-        return false;
+    let read = fs::File::open(format!("/proc/{id}/environ"))
+        .and_then(|file| file.take(ENVIRONMENT_BYTES_MAX).read_to_end(&mut environment));
+    match read {
+        Ok(_) => {}
+        // We have no files left to look with.
+        Err(error) if is_ours(&error) => return Err(error),
+        // It is gone, or somebody else's.
+        Err(_) => return Ok(false),
     }
     let has = |mark: &Vec<u8>| environment.split(|byte| *byte == 0).any(|entry| entry == mark);
-    marks.iter().all(has)
+    Ok(marks.iter().all(has))
+}
+
+fn is_ours(error: &io::Error) -> bool {
+    let errno = rustix::io::Errno::from_io_error(error);
+    errno.is_some_and(|errno| {
+        use rustix::io::Errno;
+        [Errno::MFILE, Errno::NFILE, Errno::NOMEM].contains(&errno)
+    })
 }
 
 /// Kills what is found, again and again until nothing is, or `patience` is over. Says whether all
@@ -47,10 +69,10 @@ pub fn sweep(attempt: &str, side: Option<Side>, patience: Duration) -> bool {
     let began = Instant::now();
     loop {
         let found = find(attempt, side);
-        if found.is_empty() {
+        if found.as_ref().is_ok_and(Vec::is_empty) {
             return true;
         }
-        for id in found {
+        for id in found.unwrap_or_default() {
             // One that is gone already is what we want.
             if let Some(pid) = Pid::from_raw(id) {
                 let _ = kill_process(pid, Signal::KILL);

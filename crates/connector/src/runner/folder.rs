@@ -3,18 +3,18 @@
 //! Every file is there whole or not at all, and durable before anybody relies on it. Whether the runner
 //! lives is a lock that it holds, not a number of a process, which another may have by now.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::durable;
 use crate::journal::Commit;
-use crate::process::Side;
+use crate::process::{Side, lock};
 use crate::protocol::message::Descriptor;
 use crate::summary::Summary;
 
@@ -59,7 +59,13 @@ impl Spec {
     /// What the attempt is called: no other one is.
     #[must_use]
     pub fn name(&self) -> String {
-        format!("{}.{}-{}", self.subject(), self.job, self.attempt)
+        format!("{}.{}", self.subject(), self.short_name())
+    }
+
+    /// What the state of the connection calls it.
+    #[must_use]
+    pub fn short_name(&self) -> String {
+        format!("{}-{}", self.job, self.attempt)
     }
 
     /// What it is about: the connection of a sync, else the job.
@@ -113,7 +119,9 @@ impl Marker {
         MARKERS.iter().find(|(marker, _)| *marker == self).map_or("", |(_, name)| name)
     }
 
-    fn is_final(self) -> bool {
+    /// Whether it has ended.
+    #[must_use]
+    pub fn is_final(self) -> bool {
         matches!(self, Marker::Success | Marker::Failure)
     }
 
@@ -213,7 +221,7 @@ impl Folder {
     /// # Errors
     /// If the file cannot be opened.
     pub fn live(&self) -> io::Result<Option<File>> {
-        lock(&self.path.join("runner.lock"))
+        lock::try_hold(&self.path.join("runner.lock"))
     }
 
     /// Whether a runner lives. Where nobody can tell, it does: what is taken for dead is killed.
@@ -262,6 +270,17 @@ impl Folder {
     /// If it is there and cannot be read.
     pub fn spooled(&self) -> io::Result<Option<Spooled>> {
         self.get("commit.json")
+    }
+
+    /// What was acknowledged is at the server, or of no use there any more.
+    ///
+    /// # Errors
+    /// If it cannot be removed.
+    pub fn forget_spooled(&self) -> io::Result<()> {
+        match fs::remove_file(self.path.join("commit.json")) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 
     /// Keeps a new configuration, sealed.
@@ -335,12 +354,7 @@ impl Folder {
     }
 
     fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
-        let unfinished = self.path.join(format!("{name}.tmp"));
-        let mut file = File::create(&unfinished)?;
-        file.write_all(bytes)?;
-        file.sync_data()?;
-        fs::rename(&unfinished, self.path.join(name))?;
-        File::open(&self.path)?.sync_all()
+        durable::write(&self.path.join(name), bytes)
     }
 }
 
@@ -406,18 +420,8 @@ pub struct Found {
     pub at_ms: u64,
 }
 
-/// Locks a file, which is made, for this process alone; `None` if somebody else holds it.
-fn lock(path: &Path) -> io::Result<Option<File>> {
-    let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(file)),
-        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
-}
-
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use serde_json::json;
 
     use super::*;

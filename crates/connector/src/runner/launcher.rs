@@ -224,7 +224,10 @@ impl Launcher {
 
     async fn launch(self: Arc<Self>, job: v1::Job, place: OwnedSemaphorePermit) {
         let spec = self.spec(&job);
-        match Folder::create(&spec).and_then(|folder| Ok((self.start(&folder)?, folder))) {
+        let made = spec.clone();
+        let made = tokio::task::spawn_blocking(move || Folder::create(&made)).await;
+        let made = made.unwrap_or_else(|error| Err(io::Error::other(error)));
+        match made.and_then(|folder| Ok((self.start(&folder)?, folder))) {
             Ok((mut child, folder)) => {
                 info!(attempt = spec.name(), queue = spec.queue, "an attempt begins");
                 let _ = child.wait().await;
@@ -291,16 +294,13 @@ impl Launcher {
         if !swept.await.unwrap_or(false) {
             warn!(attempt = spec.name(), "connectors of a dead runner cannot be ended");
         }
-        let is_known = folder.outcome().is_ok_and(|outcome| outcome.is_some());
-        if !is_known {
-            let lost = report::lost("the runner of the attempt died");
-            if let Err(error) = folder.conclude(&lost) {
+        if !folder.marker().is_ok_and(Marker::is_final) {
+            // It may have died between its summary and its marker.
+            let known = folder.outcome().ok().flatten();
+            let outcome = known.unwrap_or_else(|| report::lost("the runner of the attempt died"));
+            if let Err(error) = folder.conclude(&outcome) {
                 warn!(%error, attempt = spec.name(), "the folder cannot be written");
             }
-        } else if !matches!(folder.marker(), Ok(Marker::Success | Marker::Failure)) {
-            // It died between its summary and its marker.
-            let succeeded = matches!(folder.outcome(), Ok(Some(outcome)) if outcome.succeeded);
-            let _ = folder.mark(if succeeded { Marker::Success } else { Marker::Failure });
         }
         loop {
             match report::report(&self.store, folder, spec).await {

@@ -3,7 +3,6 @@
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -237,9 +236,8 @@ struct Lease {
     stop_after: Duration,
     cancel: Cancel,
     log: Arc<Log>,
-    lost: AtomicBool,
-    /// Why it was lost.
-    why: OnceLock<String>,
+    /// Why it was lost, once it is.
+    lost: OnceLock<String>,
 }
 
 impl Lease {
@@ -252,18 +250,16 @@ impl Lease {
             stop_after: Duration::from_millis(spec.stop_after_ms),
             cancel: cancel.clone(),
             log: Arc::clone(log),
-            lost: AtomicBool::new(false),
-            why: OnceLock::new(),
+            lost: OnceLock::new(),
         }
     }
 
     fn is_lost(&self) -> bool {
-        self.lost.load(Ordering::SeqCst)
+        self.lost.get().is_some()
     }
 
     fn lose(&self, why: &str) {
-        if !self.lost.swap(true, Ordering::SeqCst) {
-            let _ = self.why.set(why.to_owned());
+        if self.lost.set(why.to_owned()).is_ok() {
             self.log.log(None, Level::Error, &format!("the attempt ends: {why}"));
         }
         self.cancel.cancel();
@@ -271,7 +267,7 @@ impl Lease {
 
     /// An attempt that we ended ourselves was cancelled by nobody: the outcome says why it ended.
     fn judged(&self, mut outcome: Outcome) -> Outcome {
-        if let (Some(why), false) = (self.why.get(), outcome.succeeded) {
+        if let (Some(why), false) = (self.lost.get(), outcome.succeeded) {
             outcome.cancelled = false;
             outcome.message = format!("the attempt was ended: {why}");
             if let Some(summary) = &mut outcome.summary {

@@ -13,7 +13,7 @@ use crate::runner::folder::{Folder, Found, Marker, Outcome, Spec};
 use crate::runner::log::Log;
 use crate::runner::secrets::Secrets;
 use crate::runner::spool::Home;
-use crate::runner::store::Store;
+use crate::runner::store::{DEFINITION, Store};
 use crate::runner::sync::{Actor, NotMade, command, limits};
 use crate::runner::{CHECK_QUEUE, DISCOVER_QUEUE};
 
@@ -49,7 +49,7 @@ impl Asked {
             let (connector, secrets) = (actor.connector, actor.secrets);
             return Ok(Asked { side, connector, home, version, secrets });
         }
-        let definition = store.get("airbyte.definition", spec.text("definitionId")).await?;
+        let definition = store.get(DEFINITION, spec.text("definitionId")).await?;
         let side = match definition.text("actorType") {
             "destination" => Side::Destination,
             _ => Side::Source,

@@ -9,10 +9,12 @@ use windlass_worker::{Error, Refusal, RefusalKind, Token, v1};
 use crate::failure::{Failure, FailureType};
 use crate::observer::now_ms;
 use crate::process::Side;
-use crate::runner::folder::{Folder, Outcome, Spec};
+use crate::runner::folder::{Folder, Outcome, Spec, Spooled};
 use crate::runner::question::FOUND_BYTES_MAX;
 use crate::runner::spool::{Home, put_configuration};
-use crate::runner::store::Store;
+use crate::runner::store::{
+    CATALOG, CONNECTION, DEFINITION, STATE, Store, actor, is_next, records_done,
+};
 use crate::runner::{DISCOVER_QUEUE, SPEC_QUEUE, SYNC_QUEUE};
 use crate::summary::StreamStats;
 
@@ -33,10 +35,12 @@ pub async fn report(store: &Store, folder: &Folder, spec: &Spec) -> Result<(), E
         Ok(None) | Err(_) => lost("the runner of the attempt died"),
     };
     configurations(store, folder, spec).await?;
+    let spooled = folder.spooled().ok().flatten();
+    let progressed = records_done(streams(&outcome, spooled.as_ref())) > 0;
     let mut rounds = 0;
     let ended = loop {
-        let documents = documents(store, folder, spec, &outcome).await?;
-        match end(store, spec, &outcome, documents).await {
+        let documents = documents(store, spec, &outcome, spooled.as_ref()).await?;
+        match end(store, spec, &outcome, documents, progressed).await {
             Err(Error::Refused(refusal))
                 if refusal.code == "document-version" && rounds < ROUNDS_MAX =>
             {
@@ -45,12 +49,17 @@ pub async fn report(store: &Store, folder: &Folder, spec: &Spec) -> Result<(), E
             ended => break ended,
         }
     };
-    match ended {
-        Ok(()) => {}
-        Err(Error::Refused(refusal)) if is_over(&refusal) => {}
+    let is_kept = match ended {
+        Ok(()) => false,
+        // The next attempt takes it from the folder.
+        Err(Error::Refused(refusal)) if is_over(&refusal) => match &spooled {
+            Some(spooled) => is_next(spec, spooled, &store.get(STATE, spec.subject()).await?),
+            None => false,
+        },
         Err(error) => return Err(error),
-    }
-    if let Err(error) = folder.set_reported() {
+    };
+    let forgotten = if is_kept { Ok(()) } else { folder.forget_spooled() };
+    if let Err(error) = forgotten.and_then(|()| folder.set_reported()) {
         tracing::warn!(%error, folder = %folder.path().display(), "the folder cannot be written");
     }
     Ok(())
@@ -76,14 +85,12 @@ pub fn lost(message: &str) -> Outcome {
 }
 
 async fn configurations(store: &Store, folder: &Folder, spec: &Spec) -> Result<(), Error> {
-    for (side, kind, field) in [
-        (Side::Source, "airbyte.source", "sourceId"),
-        (Side::Destination, "airbyte.destination", "destinationId"),
-    ] {
+    for side in [Side::Source, Side::Destination] {
+        let (kind, field) = actor(side);
         let Ok(Some(configuration)) = folder.configuration(side) else { continue };
         let mut id = spec.text(field).to_owned();
         if id.is_empty() {
-            let connection = store.get("airbyte.connection", spec.text("connectionId")).await?;
+            let connection = store.get(CONNECTION, spec.text("connectionId")).await?;
             connection.text(field).clone_into(&mut id);
         }
         let home = Home { kind, id, specification: None };
@@ -95,34 +102,35 @@ async fn configurations(store: &Store, folder: &Folder, spec: &Spec) -> Result<(
     Ok(())
 }
 
+/// The counts of an attempt: those of its summary, or of the last commit if there is none.
+fn streams<'a>(outcome: &'a Outcome, spooled: Option<&'a Spooled>) -> &'a [StreamStats] {
+    match (&outcome.summary, spooled) {
+        (Some(summary), _) => &summary.streams,
+        (None, Some(spooled)) => &spooled.commit.streams,
+        (None, None) => &[],
+    }
+}
+
 /// What is written in the moment that the job ends.
 async fn documents(
     store: &Store,
-    folder: &Folder,
     spec: &Spec,
     outcome: &Outcome,
+    spooled: Option<&Spooled>,
 ) -> Result<Vec<v1::DocumentWrite>, Error> {
     let mut documents = Vec::new();
     if &*spec.queue == SYNC_QUEUE {
-        let spooled = folder.spooled().ok().flatten();
-        if let Some(spooled) = &spooled {
-            let now = store.get("airbyte.state", spec.subject()).await?;
-            let ours = format!("{}-{}", spec.job, spec.attempt);
-            // A first commit of ours may be what never arrived; what others wrote meanwhile stays.
-            let theirs = now.text("attempt");
-            let is_ours = theirs == ours || theirs == spooled.before;
-            if is_ours && now.number("sequence") < spooled.sequence {
+        if let Some(spooled) = spooled {
+            let now = store.get(STATE, spec.subject()).await?;
+            if is_next(spec, spooled, &now) {
                 documents.push(store.state(spec, &now, spooled));
             }
         }
-        let streams = match (&outcome.summary, &spooled) {
-            (Some(summary), _) => summary.streams.clone(),
-            (None, Some(spooled)) => spooled.commit.streams.clone(),
-            (None, None) => Vec::new(),
-        };
-        let last = spooled.unwrap_or_default();
-        documents.push(store.attempt(spec, &last, &streams, ended(outcome, &streams)));
-        let connection = store.get("airbyte.connection", spec.subject()).await?;
+        let streams = streams(outcome, spooled);
+        let none = Spooled::default();
+        let last = spooled.unwrap_or(&none);
+        documents.push(store.attempt(spec, last, streams, ended(outcome, streams)));
+        let connection = store.get(CONNECTION, spec.subject()).await?;
         let source = connection.text("sourceId");
         documents.extend(catalog(store, source, outcome).await?);
     }
@@ -131,12 +139,12 @@ async fn documents(
     }
     if let (SPEC_QUEUE, Some(found)) = (&*spec.queue, &outcome.found) {
         let id = spec.text("definitionId");
-        let mut definition = store.get("airbyte.definition", id).await?;
+        let mut definition = store.get(DEFINITION, id).await?;
         if let Some(fields) = definition.value.as_object_mut().filter(|_| definition.version > 0) {
             fields.insert("spec".to_owned(), found.value.clone());
             fields.insert("specAt".to_owned(), found.at_ms.into());
             let version = Some(definition.version);
-            documents.push(store.put("airbyte.definition", id, version, &definition.value));
+            documents.push(store.put(DEFINITION, id, version, &definition.value));
         }
     }
     Ok(documents)
@@ -154,13 +162,13 @@ async fn catalog(
         tracing::warn!(source, "a catalog is too large to be kept");
         return Ok(None);
     }
-    let kept = store.get("airbyte.catalog", source).await?;
+    let kept = store.get(CATALOG, source).await?;
     if kept.number("discoveredAt") > found.at_ms {
         return Ok(None);
     }
     let value = json!({ "sourceId": source, "catalog": found.value,
         "configurationVersion": found.version, "discoveredAt": found.at_ms });
-    Ok(Some(store.put("airbyte.catalog", source, Some(kept.version), &value)))
+    Ok(Some(store.put(CATALOG, source, Some(kept.version), &value)))
 }
 
 /// What an attempt's document says more when it has ended.
@@ -200,6 +208,7 @@ async fn end(
     spec: &Spec,
     outcome: &Outcome,
     documents: Vec<v1::DocumentWrite>,
+    progressed: bool,
 ) -> Result<(), Error> {
     let token = Token { key: spec.job, activation: spec.activation };
     if outcome.succeeded {
@@ -209,7 +218,6 @@ async fn end(
         }
         return store.client.complete_job(token, result.into(), documents).await;
     }
-    let progressed = progressed(&documents);
     if !documents.is_empty() {
         let note = String::new();
         let progress = v1::Progress { percent: 0, note, documents };
@@ -222,14 +230,4 @@ async fn end(
     let permanent = outcome.permanent;
     let fail = v1::Fail { message, progressed, permanent, ..v1::Fail::default() };
     store.client.fail_job(token, fail).await
-}
-
-/// Whether the attempt brought anything into the destination, by its document.
-fn progressed(documents: &[v1::DocumentWrite]) -> bool {
-    documents.iter().filter(|document| document.kind == "airbyte.attempt").any(|document| {
-        let value = document.value.as_deref().unwrap_or_default();
-        let value: Value = serde_json::from_slice(value).unwrap_or_default();
-        let total = |field: &str| value.pointer(&format!("/totals/{field}"))?.as_u64();
-        total("recordsCommitted").unwrap_or(0) + total("recordsRejected").unwrap_or(0) > 0
-    })
 }

@@ -16,7 +16,7 @@ use crate::process::Side;
 use crate::protocol::message::Descriptor;
 use crate::runner::folder::{Folder, Spec, Spooled};
 use crate::runner::secrets::Secrets;
-use crate::runner::store::{Document, Store};
+use crate::runner::store::{Document, STATE, Store};
 use crate::summary::StreamStats;
 
 /// Bytes of a state: with the attempt's document a message of the server's holds it.
@@ -50,13 +50,11 @@ struct Inner {
     state: Document,
     /// The sequence before this attempt.
     base: u64,
-    generations: Vec<(Descriptor, u64, u64)>,
+    /// What every commit of the attempt has.
+    begun: Spooled,
     /// What is not at the server yet.
     spooled: Option<Spooled>,
     configurations: Vec<Side>,
-    /// Whose state was there before.
-    before: String,
-    started_ms: u64,
 }
 
 /// Why something did not arrive.
@@ -79,7 +77,8 @@ impl NotDelivered {
 }
 
 impl Spool {
-    /// The journal of the attempt in a folder. `state` is the connection's, as read before.
+    /// The journal of the attempt in a folder. `state` is the connection's, with what an attempt before
+    /// could not send; `before` is whose state the server has.
     #[must_use]
     pub fn new(
         folder: Folder,
@@ -87,19 +86,12 @@ impl Spool {
         store: Store,
         secrets: Arc<dyn Secrets>,
         homes: (Option<Home>, Home),
-        state: Document,
+        (state, before): (Document, String),
     ) -> Spool {
         let base = state.number("sequence");
-        let before = state.text("attempt").to_owned();
-        let inner = Mutex::new(Inner {
-            state,
-            base,
-            generations: Vec::new(),
-            spooled: None,
-            configurations: Vec::new(),
-            before,
-            started_ms: now_ms(),
-        });
+        let begun = Spooled { before, started_ms: now_ms(), ..Spooled::default() };
+        let (spooled, configurations) = (None, Vec::new());
+        let inner = Mutex::new(Inner { state, base, begun, spooled, configurations });
         Spool { folder, spec, store, secrets, homes, inner, news: Notify::new() }
     }
 
@@ -114,7 +106,7 @@ impl Spool {
     ) -> Result<(), JournalError> {
         let sequence = {
             let mut inner = self.lock();
-            inner.generations = generations;
+            inner.begun.generations = generations;
             inner.base += 1;
             inner.base
         };
@@ -127,12 +119,7 @@ impl Spool {
             let message = format!("the state has {bytes} bytes, more than {STATE_BYTES_MAX}");
             return Err(JournalError { message });
         }
-        let spooled = {
-            let inner = self.lock();
-            let (generations, before) = (inner.generations.clone(), inner.before.clone());
-            let started_ms = inner.started_ms;
-            Spooled { sequence, commit, generations, before, started_ms }
-        };
+        let spooled = Spooled { sequence, commit, ..self.lock().begun.clone() };
         let failed = |error| JournalError::new("keep what was acknowledged", &error);
         self.folder.spool(&spooled).map_err(failed)?;
         self.lock().spooled = Some(spooled);
@@ -196,10 +183,9 @@ impl Spool {
 
     /// The state is another one than it was: ours from before, or somebody else's.
     async fn deliver_again(&self, spooled: &Spooled) -> Result<(), NotDelivered> {
-        let now = self.store.get("airbyte.state", self.spec.subject()).await;
+        let now = self.store.get(STATE, self.spec.subject()).await;
         let now = now.map_err(NotDelivered::of)?;
-        let ours = format!("{}-{}", self.spec.job, self.spec.attempt);
-        if now.text("attempt") != ours {
+        if now.text("attempt") != self.spec.short_name() {
             let message = "the state of the connection was changed by somebody else";
             return Err(NotDelivered::Never(message.to_owned()));
         }

@@ -5,13 +5,32 @@ use serde_json::{Map, Value, json};
 use windlass_worker::{Client, Error, RefusalKind, v1};
 
 use crate::observer::now_ms;
+use crate::process::Side;
 use crate::runner::folder::{Spec, Spooled};
 use crate::summary::{StreamState, StreamStats};
 
 /// Documents of a list that are asked for at once.
 const PAGE: u32 = 500;
-/// The kind of the document of an attempt.
-const ATTEMPT: &str = "airbyte.attempt";
+/// The kinds of documents, as the face calls them.
+pub(crate) const ATTEMPT: &str = "airbyte.attempt";
+pub(crate) const CATALOG: &str = "airbyte.catalog";
+pub(crate) const CONNECTION: &str = "airbyte.connection";
+pub(crate) const DEFINITION: &str = "airbyte.definition";
+pub(crate) const STATE: &str = "airbyte.state";
+
+/// The kind of a source or destination, and what names one elsewhere.
+pub(crate) fn actor(side: Side) -> (&'static str, &'static str) {
+    match side {
+        Side::Source => ("airbyte.source", "sourceId"),
+        Side::Destination => ("airbyte.destination", "destinationId"),
+    }
+}
+
+/// Records in the destination, and those that it refused: whether an attempt got anywhere.
+pub(crate) fn records_done(streams: &[StreamStats]) -> u64 {
+    streams.iter().map(|stream| stream.records_committed + stream.records_rejected).sum()
+}
+
 /// Attempts of a connection that are kept.
 const ATTEMPTS_MAX: usize = 1_000;
 /// Streams in the document of an attempt; its totals are of all.
@@ -147,25 +166,8 @@ impl Store {
     /// The state of a connection with a commit in it.
     #[must_use]
     pub fn state(&self, spec: &Spec, before: &Document, spooled: &Spooled) -> v1::DocumentWrite {
-        let mut value = before.value.clone();
-        if let Value::Object(fields) = &mut value {
-            let states = spooled.commit.state.iter();
-            let states: Vec<Value> =
-                states.filter_map(|it| serde_json::from_str(it).ok()).collect();
-            let streams = spooled.generations.iter().map(|(stream, generation, minimum)| {
-                let mut value = json!({ "name": stream.name, "generationId": generation,
-                    "minimumGenerationId": minimum });
-                name_space(&mut value, stream.namespace.as_deref());
-                value
-            });
-            fields.insert("connectionId".to_owned(), spec.subject().into());
-            fields.insert("attempt".to_owned(), format!("{}-{}", spec.job, spec.attempt).into());
-            fields.insert("sequence".to_owned(), spooled.sequence.into());
-            fields.insert("state".to_owned(), states.into());
-            fields.insert("streams".to_owned(), streams.collect());
-            fields.insert("updatedAt".to_owned(), now_ms().into());
-        }
-        self.put("airbyte.state", spec.subject(), Some(before.version), &value)
+        let value = with_commit(spec, &before.value, spooled);
+        self.put(STATE, spec.subject(), Some(before.version), &value)
     }
 
     /// The document of an attempt, as it is now.
@@ -188,6 +190,36 @@ impl Store {
         }
         self.put(ATTEMPT, &spec.name(), None, &value)
     }
+}
+
+/// Whether a commit of an attempt goes on from the state that the server has: its own, or the one that it
+/// began from. Nothing goes over what somebody else wrote.
+pub(crate) fn is_next(spec: &Spec, spooled: &Spooled, now: &Document) -> bool {
+    let theirs = now.text("attempt");
+    let goes_on = theirs == spooled.before || theirs == spec.short_name();
+    goes_on && spooled.sequence > now.number("sequence")
+}
+
+/// What the state of a connection is with a commit in it.
+pub(crate) fn with_commit(spec: &Spec, before: &Value, spooled: &Spooled) -> Value {
+    let mut value = before.clone();
+    if let Value::Object(fields) = &mut value {
+        let states = spooled.commit.state.iter();
+        let states: Vec<Value> = states.filter_map(|it| serde_json::from_str(it).ok()).collect();
+        let streams = spooled.generations.iter().map(|(stream, generation, minimum)| {
+            let mut value = json!({ "name": stream.name, "generationId": generation,
+                    "minimumGenerationId": minimum });
+            name_space(&mut value, stream.namespace.as_deref());
+            value
+        });
+        fields.insert("connectionId".to_owned(), spec.subject().into());
+        fields.insert("attempt".to_owned(), spec.short_name().into());
+        fields.insert("sequence".to_owned(), spooled.sequence.into());
+        fields.insert("state".to_owned(), states.into());
+        fields.insert("streams".to_owned(), streams.collect());
+        fields.insert("updatedAt".to_owned(), now_ms().into());
+    }
+    value
 }
 
 /// The job and the attempt in the id of an attempt's document.

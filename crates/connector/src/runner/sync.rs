@@ -1,6 +1,7 @@
 //! An attempt of a sync or a clear, made of documents.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -13,12 +14,12 @@ use crate::observer::{Level, Observer as _};
 use crate::process::{Command, Helper, Side};
 use crate::protocol::catalog::{Catalog, Mapping, NamespaceRule};
 use crate::protocol::message::Descriptor;
-use crate::runner::folder::{Folder, Found, Marker, Outcome, Spec};
+use crate::runner::folder::{Folder, Found, Marker, Outcome, Spec, Spooled};
 use crate::runner::installed;
 use crate::runner::log::Log;
 use crate::runner::secrets::Secrets;
 use crate::runner::spool::{Home, Spool};
-use crate::runner::store::{Document, Store};
+use crate::runner::store::{self, Document, Store};
 use crate::{Cancel, Limits, Status};
 
 /// Why an attempt could not be made.
@@ -66,15 +67,12 @@ impl Actor {
         side: Side,
         id: &str,
     ) -> Result<Actor, NotMade> {
-        let kind = match side {
-            Side::Source => "airbyte.source",
-            Side::Destination => "airbyte.destination",
-        };
+        let (kind, _) = store::actor(side);
         let document = store.get(kind, id).await?;
         if document.version == 0 {
             return Err(wrong(format!("there is no {} {id}", side.name())));
         }
-        let definition = store.get("airbyte.definition", document.text("definitionId")).await?;
+        let definition = store.get(store::DEFINITION, document.text("definitionId")).await?;
         let command = command(spec, &definition)?;
         let sealed = document.value.get("configuration").cloned().unwrap_or_else(|| json!({}));
         let mut config = sealed.clone();
@@ -113,6 +111,19 @@ fn differing(sealed: &Value, opened: &Value, found: &mut Vec<String>) {
         }
         _ => found.push(opened.to_string()),
     }
+}
+
+/// The last commit of an attempt that ended while the server was away for longer than its lease: it is in
+/// its folder only, and follows the state that the server has.
+fn left_over(spec: &Spec, state: &Document) -> Option<(Spec, Spooled)> {
+    let folders = std::fs::read_dir(Folder::root(&spec.data)).ok()?;
+    let left = folders.filter_map(|entry| {
+        let (folder, earlier) = Folder::open(&entry.ok()?.path()).ok()?;
+        let spooled = folder.spooled().ok()??;
+        let is_of = earlier.subject() == spec.subject() && earlier.name() != spec.name();
+        (is_of && store::is_next(&earlier, &spooled, state)).then_some((earlier, spooled))
+    });
+    left.max_by_key(|(_, spooled)| spooled.sequence)
 }
 
 /// How the connector of a definition is started.
@@ -155,7 +166,10 @@ pub struct Sync {
     source: Option<Actor>,
     destination: Actor,
     catalog: Document,
+    /// With what an attempt before acknowledged and could not send.
     state: Document,
+    /// Whose state the server has.
+    before: String,
     purpose: Purpose,
     checks: bool,
 }
@@ -167,7 +181,7 @@ impl Sync {
     /// If the server does not answer, or something is missing.
     pub async fn load(store: &Store, spec: &Spec, secrets: &dyn Secrets) -> Result<Sync, NotMade> {
         let id = spec.text("connectionId");
-        let connection = store.get("airbyte.connection", id).await?;
+        let connection = store.get(store::CONNECTION, id).await?;
         if connection.version == 0 {
             return Err(wrong(format!("there is no connection {id}")));
         }
@@ -179,13 +193,17 @@ impl Sync {
             Purpose::Sync | Purpose::Refresh { .. } => Some(load(Side::Source, source_id).await?),
         };
         let destination = load(Side::Destination, connection.text("destinationId")).await?;
-        let catalog = store.get("airbyte.catalog", source_id).await?;
-        let state = store.get("airbyte.state", id).await?;
-        let before = store.attempt_before(id, spec.job).await?;
+        let catalog = store.get(store::CATALOG, source_id).await?;
+        let mut state = store.get(store::STATE, id).await?;
+        let before = state.text("attempt").to_owned();
+        if let Some((earlier, spooled)) = left_over(spec, &state) {
+            state.value = store::with_commit(&earlier, &state.value, &spooled);
+        }
+        let last = store.attempt_before(id, spec.job).await?;
         // Behind a failure it may be the configuration that is wrong.
-        let failed = before.is_some_and(|before| before.text("status") != "succeeded");
+        let failed = last.is_some_and(|last| last.text("status") != "succeeded");
         let checks = spec.attempt > 1 || failed;
-        Ok(Sync { connection, source, destination, catalog, state, purpose, checks })
+        Ok(Sync { connection, source, destination, catalog, state, before, purpose, checks })
     }
 
     /// Texts that no log may have.
@@ -205,72 +223,65 @@ impl Sync {
         secrets: Arc<dyn Secrets>,
     ) -> Spool {
         let homes = (self.source.as_ref().map(|it| it.home.clone()), self.destination.home.clone());
-        Spool::new(folder.clone(), spec.clone(), store.clone(), secrets, homes, self.state.clone())
+        let state = (self.state.clone(), self.before.clone());
+        Spool::new(folder.clone(), spec.clone(), store.clone(), secrets, homes, state)
     }
 
     /// Runs it to its end, on this thread.
     #[must_use]
     pub fn run(
-        self,
+        &self,
         folder: &Folder,
         spec: &Spec,
         helper: Helper,
         (spool, log, cancel): (&Spool, &Log, &Cancel),
     ) -> Outcome {
-        match self.prepare(folder, spec, helper, spool, log) {
-            Ok(Prepared { sync, catalog, state, helper, work }) => {
-                let begin = |discovered: &Value| sync.begin(spec, discovered, spool, log);
-                let attempt = Attempt {
-                    name: spec.name(),
-                    folder: work,
-                    helper,
-                    source: sync.source.as_ref().map(|it| it.connector.clone()),
-                    destination: sync.destination.connector.clone(),
-                    catalog,
-                    discovered: Some(&begin),
-                    selected: sync.selected(),
-                    mapping: sync.mapping(),
-                    state,
-                    steps: Steps {
-                        check_source: sync.checks,
-                        check_destination: sync.checks,
-                        discover: sync.source.is_some(),
-                    },
-                    limits: limits(spec),
-                };
-                let mut outcome = outcome(run(attempt, spool, log, cancel));
-                if let (Some(found), Some(source)) = (&mut outcome.found, &sync.source) {
-                    found.version = source.document.version;
-                }
-                outcome
-            }
-            Err(failure) => failed(*failure),
-        }
-    }
-
-    fn prepare(
-        self,
-        folder: &Folder,
-        spec: &Spec,
-        helper: Helper,
-        spool: &Spool,
-        log: &Log,
-    ) -> Result<Prepared, Box<Failure>> {
-        let platform = |error: std::io::Error| {
+        let platform = |error: io::Error| {
             let message = "the folder of the attempt cannot be written";
             let failure = Failure::new(Origin::AirbytePlatform, FailureType::SystemError, message);
-            Box::new(failure.internal(error.to_string()))
+            failure.internal(error.to_string())
         };
-        let work = folder.work().map_err(platform)?;
-        folder.mark(Marker::Running).map_err(platform)?;
+        let work = match folder.work().and_then(|work| folder.mark(Marker::Running).map(|()| work))
+        {
+            Ok(work) => work,
+            Err(error) => return failed(platform(error)),
+        };
         // A clear discovers nothing: the catalog is what the source last showed.
-        let (mut catalog, mut state) = (json!({ "streams": [] }), Vec::new());
-        if self.source.is_none() {
-            let known = self.catalog.value.get("catalog").cloned().unwrap_or_default();
-            let begun = self.begin(spec, &known, spool, log)?;
-            (catalog, state) = (begun.catalog, begun.state);
+        let begun = match self.source {
+            Some(_) => Ok(Begun { catalog: json!({ "streams": [] }), state: Vec::new() }),
+            None => {
+                let known = self.catalog.value.get("catalog").cloned().unwrap_or_default();
+                self.begin(spec, &known, spool, log)
+            }
+        };
+        let begun = match begun {
+            Ok(begun) => begun,
+            Err(failure) => return failed(*failure),
+        };
+        let begin = |discovered: &Value| self.begin(spec, discovered, spool, log);
+        let attempt = Attempt {
+            name: spec.name(),
+            folder: work,
+            helper,
+            source: self.source.as_ref().map(|it| it.connector.clone()),
+            destination: self.destination.connector.clone(),
+            catalog: begun.catalog,
+            discovered: Some(&begin),
+            selected: self.selected(),
+            mapping: self.mapping(),
+            state: begun.state,
+            steps: Steps {
+                check_source: self.checks,
+                check_destination: self.checks,
+                discover: self.source.is_some(),
+            },
+            limits: limits(spec),
+        };
+        let mut outcome = outcome(run(attempt, spool, log, cancel));
+        if let (Some(found), Some(source)) = (&mut outcome.found, &self.source) {
+            found.version = source.document.version;
         }
-        Ok(Prepared { sync: self, catalog, state, helper, work })
+        outcome
     }
 
     /// The catalog to sync by, of what was discovered, and the state to start from: both are durable
@@ -294,8 +305,7 @@ impl Sync {
         generation::begin(&self.purpose, is_first, &read, &mut generations, &mut state);
         let catalog = generation::stamp(&self.purpose, &configured, &read, &generations, spec.job);
         let minimum = |stream: &Descriptor| {
-            let index = read.streams.iter().position(|it| it.descriptor == *stream)?;
-            catalog["streams"][index]["minimum_generation_id"].as_u64()
+            catalog["streams"][read.find(stream)?]["minimum_generation_id"].as_u64()
         };
         let kept = generations.iter().map(|(stream, generation)| {
             (stream.clone(), *generation, minimum(stream).unwrap_or(0))
@@ -389,14 +399,6 @@ impl Sync {
     }
 }
 
-struct Prepared {
-    sync: Sync,
-    catalog: Value,
-    state: Vec<Arc<str>>,
-    helper: Helper,
-    work: std::path::PathBuf,
-}
-
 fn configured_stream(stream: Value, settings: &Value) -> Value {
     let mode = settings.get("syncMode").and_then(Value::as_str).unwrap_or_default();
     let (read, write) = match mode {
@@ -464,7 +466,7 @@ fn outcome(mut summary: crate::Summary) -> Outcome {
     let message = summary.failures.first().map(|it| it.external_message.clone());
     let result = json!({
         "status": summary.status, "startedAt": summary.started_at, "endedAt": summary.ended_at,
-        "totals": super::store::totals(&summary.streams), "checksums": summary.checksums,
+        "totals": store::totals(&summary.streams), "checksums": summary.checksums,
     });
     Outcome {
         succeeded: summary.status == Status::Completed,
@@ -474,5 +476,45 @@ fn outcome(mut summary: crate::Summary) -> Outcome {
         summary: Some(summary),
         result,
         found,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Commit;
+    use crate::runner::folder::tests::spec;
+
+    #[test]
+    fn what_an_attempt_could_not_send_is_gone_on_from() {
+        let data = tempfile::tempdir().unwrap();
+        let state = |attempt: &str, sequence: u64| Document {
+            value: json!({ "attempt": attempt, "sequence": sequence, "other": 1 }),
+            version: 3,
+        };
+        let mut earlier = spec(data.path());
+        let folder = Folder::create(&earlier).unwrap();
+        let commit = Commit { state: vec![Arc::from("{\"n\":1}")], ..Commit::default() };
+        let before = "5-1".to_owned();
+        folder.spool(&Spooled { sequence: 9, commit, before, ..Spooled::default() }).unwrap();
+        let mut now = spec(data.path());
+        now.attempt += 1;
+        let (found, spooled) = left_over(&now, &state("5-1", 7)).unwrap();
+        assert_eq!((found.short_name(), spooled.sequence), ("7-2".to_owned(), 9));
+        let value = store::with_commit(&found, &state("5-1", 7).value, &spooled);
+        assert_eq!((&value["state"], &value["attempt"]), (&json!([{ "n": 1 }]), &json!("7-2")));
+        assert_eq!(value["other"], 1);
+        // A part of it arrived, all of it, or somebody else went on.
+        assert!(left_over(&now, &state("7-2", 8)).is_some());
+        assert!(left_over(&now, &state("7-2", 9)).is_none());
+        assert!(left_over(&now, &state("6-1", 7)).is_none());
+        // It is not its own past, nor that of another connection.
+        assert!(left_over(&earlier, &state("5-1", 7)).is_none());
+        now.payload = json!({ "connectionId": "c-2" });
+        assert!(left_over(&now, &state("5-1", 7)).is_none());
+        earlier.attempt = 1;
+        folder.forget_spooled().unwrap();
+        now.payload = earlier.payload;
+        assert!(left_over(&now, &state("5-1", 7)).is_none());
     }
 }

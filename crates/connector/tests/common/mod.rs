@@ -153,7 +153,7 @@ impl Case {
             limits: self.limits.clone(),
         };
         let summary = run(attempt, &self.memory, &self.memory, &self.cancel);
-        assert_eq!(sweep::find(&name, None), Vec::<i32>::new(), "nothing is left");
+        assert_eq!(sweep::find(&name, None).unwrap(), Vec::<i32>::new(), "nothing is left");
         assert!(!self.folder.path().join("attempt/source/config.json").exists());
         summary
     }
