@@ -109,7 +109,7 @@ impl Sync {
     /// Waits until no process of the attempt is left: its guard sees to that.
     fn wait_for_guard(&self) {
         let (attempt, began) = (self.attempt(), Instant::now());
-        while !attempt.is_empty() && !sweep::find(&attempt, None).is_empty() {
+        while !attempt.is_empty() && !sweep::find(&attempt, None).expect("processes").is_empty() {
             assert!(began.elapsed() < PATIENCE, "connectors outlive their runner");
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -135,7 +135,7 @@ fn kill_one(sync: &Sync, child: &mut Child, random: &mut fastrand::Rng) -> &'sta
         1 => Side::Source,
         _ => Side::Destination,
     };
-    sweep::find(&sync.attempt(), Some(side)).into_iter().for_each(kill);
+    sweep::find(&sync.attempt(), Some(side)).expect("processes").into_iter().for_each(kill);
     side.name()
 }
 
@@ -200,7 +200,7 @@ fn two_attempts_never_run_at_once() {
     let sync = Sync::new("append");
     let mut child = sync.start();
     let began = Instant::now();
-    while sweep::find(&sync.attempt(), Some(Side::Destination)).is_empty() {
+    while sweep::find(&sync.attempt(), Some(Side::Destination)).expect("processes").is_empty() {
         assert!(began.elapsed() < PATIENCE, "no destination was started");
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -211,8 +211,8 @@ fn two_attempts_never_run_at_once() {
     let mut overlapped = 0;
     let status = loop {
         let new = sync.attempt();
-        if new != old && !sweep::find(&new, None).is_empty() {
-            overlapped += sweep::find(&old, None).len();
+        if new != old && !sweep::find(&new, None).expect("processes").is_empty() {
+            overlapped += sweep::find(&old, None).expect("processes").len();
         }
         if let Some(status) = child.try_wait().unwrap() {
             break status;
