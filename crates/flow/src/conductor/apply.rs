@@ -13,7 +13,7 @@ use windlass_record::workflow::{
 use super::definition::TaskDefinition;
 use super::lenient;
 use super::plan::{Kind, Plan, TaskNode};
-use super::state::{Definition, Handler, KnownTask, Task, Workflow};
+use super::state::{Acts, Definition, Handler, KnownTask, Task, Workflow};
 use crate::graph::Text;
 use crate::state::{FlowState, Todo, image};
 
@@ -35,18 +35,13 @@ impl FlowState {
             WorkflowEvent::WorkflowForgotten { key } => self.definition_forgotten(*key),
             WorkflowEvent::HandlerDefined { key, name, json } => {
                 if let Some(old) = self.workflows.handler_names.get(*name).copied() {
-                    self.touch(image::HANDLER, old);
-                    self.workflows.handlers.remove(&old);
+                    self.handler_forgotten(old);
                 }
                 self.touch(image::HANDLER, *key);
-                self.link_handler(*key, Handler { name: (*name).into(), json: (*json).into() });
+                let handler = Handler { name: (*name).into(), json: (*json).into(), acts: None };
+                self.link_handler(*key, handler);
             }
-            WorkflowEvent::HandlerForgotten { key } => {
-                self.touch(image::HANDLER, *key);
-                if let Some(handler) = self.workflows.handlers.remove(key) {
-                    self.workflows.handler_names.remove(&handler.name);
-                }
-            }
+            WorkflowEvent::HandlerForgotten { key } => self.handler_forgotten(*key),
             WorkflowEvent::WorkflowStarted(started) => self.workflow_started(now_ms, started),
             WorkflowEvent::WorkflowRevived(revived) => self.workflow_revived(now_ms, revived),
             WorkflowEvent::WorkflowPaused { key, paused } => {
@@ -70,7 +65,9 @@ impl FlowState {
                 workflow.compensate = *compensate;
                 workflow.failed_by = *by;
                 let name = workflow.plan.name.clone();
+                let limit = workflow.rate_limit_key.clone();
                 self.remove_running(&name, *key);
+                self.take_place(&limit, *key);
                 self.queue(Todo::Workflow(*key));
             }
             WorkflowEvent::WorkflowClosed { key, output } => {
@@ -90,7 +87,10 @@ impl FlowState {
             WorkflowEvent::WorkflowQueued { key } => {
                 // One that waited for a place of its limit has it now.
                 if self.workflows.known(*key).waits {
-                    self.workflow_mut(*key, now_ms).waits = false;
+                    let workflow = self.workflow_mut(*key, now_ms);
+                    workflow.waits = false;
+                    let limit = workflow.rate_limit_key.clone();
+                    self.take_place(&limit, *key);
                 }
                 self.queue(Todo::Workflow(*key));
             }
@@ -244,7 +244,8 @@ impl FlowState {
     pub(crate) fn link_workflow_definition(&mut self, key: Key, definition: Definition) {
         if definition.listed {
             let versions = self.workflows.listed.entry(definition.name.clone()).or_default();
-            versions.insert(definition.version, key);
+            let replaced = versions.insert(definition.version, key);
+            self.workflows.listed_count += usize::from(replaced.is_none());
         }
         if definition.snapshot_of != NO_KEY {
             let newest = self.workflows.snapshots.entry(definition.snapshot_of).or_insert(key);
@@ -257,7 +258,8 @@ impl FlowState {
         self.touch(image::WORKFLOW_DEFINITION, key);
         let Some(definition) = self.workflows.definitions.remove(&key) else { return };
         if let Some(versions) = self.workflows.listed.get_mut(&definition.name) {
-            versions.remove(&definition.version);
+            let removed = versions.remove(&definition.version);
+            self.workflows.listed_count -= usize::from(removed.is_some());
             if versions.is_empty() {
                 self.workflows.listed.remove(&definition.name);
             }
@@ -278,9 +280,27 @@ impl FlowState {
         self.workflows.definitions.remove(&key);
     }
 
-    pub(crate) fn link_handler(&mut self, key: Key, handler: Handler) {
+    pub(crate) fn link_handler(&mut self, key: Key, mut handler: Handler) {
+        handler.acts = Acts::of(&handler.json).map(Arc::new);
+        if let Some(acts) = &handler.acts {
+            self.workflows.handlers_of.entry(acts.event.clone()).or_default().insert(key);
+        }
         self.workflows.handler_names.insert(handler.name.clone(), key);
         self.workflows.handlers.insert(key, handler);
+    }
+
+    fn handler_forgotten(&mut self, key: Key) {
+        self.touch(image::HANDLER, key);
+        let Some(handler) = self.workflows.handlers.remove(&key) else { return };
+        self.workflows.handler_names.remove(&handler.name);
+        if let Some(acts) = handler.acts
+            && let Some(keys) = self.workflows.handlers_of.get_mut(&acts.event)
+        {
+            keys.remove(&key);
+            if keys.is_empty() {
+                self.workflows.handlers_of.remove(&acts.event);
+            }
+        }
     }
 
     // ── workflows ───────────────────────────────────────────────────────────────────────────
@@ -345,7 +365,9 @@ impl FlowState {
             && (!workflow.status.is_at_rest() || workflow.closing)
         {
             let limit = workflow.rate_limit_key.clone();
-            self.workflows.limited.entry(limit).or_default().insert(key);
+            let limited = self.workflows.limited.entry(limit).or_default();
+            let place = if workflow.waits { &mut limited.waiting } else { &mut limited.at_work };
+            place.insert(key);
         }
         if workflow.due_ms > 0 {
             self.workflows.due.insert((workflow.due_ms, key));
@@ -388,10 +410,20 @@ impl FlowState {
         }
     }
 
+    /// One that waited waits no more; one that ends keeps its place until it is closed.
+    fn take_place(&mut self, limit: &str, key: Key) {
+        if let Some(limited) = self.workflows.limited.get_mut(limit)
+            && limited.waiting.remove(&key)
+        {
+            limited.at_work.insert(key);
+        }
+    }
+
     fn leave_limit(&mut self, limit: &str, key: Key) {
-        if let Some(holders) = self.workflows.limited.get_mut(limit) {
-            holders.remove(&key);
-            if holders.is_empty() {
+        if let Some(limited) = self.workflows.limited.get_mut(limit) {
+            limited.at_work.remove(&key);
+            limited.waiting.remove(&key);
+            if limited.at_work.is_empty() && limited.waiting.is_empty() {
                 self.workflows.limited.remove(limit);
             }
         }

@@ -1,32 +1,45 @@
 //! Event handlers: what follows when something is published.
 
+use std::sync::Arc;
+
 use serde_json::Value;
+use windlass_record::flow::Key;
 use windlass_record::workflow::{TaskReference, TaskStatus, TaskUpdate, key_of};
 
 use super::start::{self, Start};
-use super::state::Workflows;
+use super::state::{Acts, Workflows};
 use super::{lenient, script, template, verb};
 use crate::kernel::Port;
 
-/// What the active handlers of an event do, in order. What fails is passed over, as nobody waits for
-/// it.
-pub(crate) fn actions(state: &Workflows, event: &str, message: &Value) -> Vec<Value> {
-    state
-        .handler_names
-        .values()
-        .filter_map(|key| state.handlers.get(key))
-        .filter_map(|handler| serde_json::from_str::<Value>(&handler.json).ok())
-        .filter(|handler| {
-            lenient::flag(handler, "active") && lenient::text(handler, "event") == event
+impl Acts {
+    /// What the definition of an active handler says.
+    pub(crate) fn of(json: &str) -> Option<Acts> {
+        let handler: Value = serde_json::from_str(json).ok()?;
+        lenient::flag(&handler, "active").then(|| Acts {
+            event: lenient::text(&handler, "event").into(),
+            condition: lenient::text(&handler, "condition").into(),
+            actions: lenient::list(&handler, "actions").to_vec(),
         })
-        .filter(|handler| holds(handler, message))
-        .flat_map(|handler| lenient::list(&handler, "actions").to_vec())
+    }
+}
+
+/// What the active handlers of an event do, oldest first; only those that were there before what
+/// publishes it, so that a new one does not shift what has been done.
+pub(crate) fn acting(
+    state: &Workflows,
+    event: &str,
+    message: &Value,
+    before: Key,
+) -> Vec<Arc<Acts>> {
+    let keys = state.handlers_of.get(event).into_iter().flatten();
+    keys.take_while(|key| **key < before)
+        .filter_map(|key| state.handlers.get(key)?.acts.clone())
+        .filter(|acts| holds(&acts.condition, message))
         .collect()
 }
 
 /// Whether the handler's condition holds; a condition that is more than simple does not.
-fn holds(handler: &Value, message: &Value) -> bool {
-    let condition = lenient::text(handler, "condition");
+fn holds(condition: &str, message: &Value) -> bool {
     if condition.is_empty() {
         return true;
     }
@@ -47,7 +60,7 @@ impl template::Roots for OfMessage<'_> {
     }
 }
 
-/// Does one of them.
+/// Does one of the actions. What fails is passed over, as nobody waits for it.
 pub(crate) fn act<P: Port>(port: &mut P, action: &Value, event: &str, message: &Value, id: &Value) {
     let kind = lenient::text(action, "action");
     let payload = action.get(kind).cloned().unwrap_or_default();

@@ -16,7 +16,7 @@ images! {
     KnownTask { name, json, created_ms, updated_ms } + { definition: Arc::new(TaskDefinition::default()) }
     Definition { name, version, listed, snapshot_of, json, created_ms, updated_ms, embedded }
         + { plan: Arc::new(Plan::compile(serde_json::Value::Null)), users: 0 }
-    Handler { name, json }
+    Handler { name, json } + { acts: None }
     Task {
         workflow, among, node, loop_task, iteration, reference, task_type, name, retry_count,
         retry_of, retried, seq, status, input, output, reason, domain, delay_s, callback_s, worker,
@@ -110,7 +110,8 @@ impl Workflows {
     pub(crate) fn describe(&self, lines: &mut Vec<String>) {
         lines.push(format!("listed {:?} {:?}", self.listed, self.task_names));
         lines.push(format!("snapshots {:?}", self.snapshots.iter().collect::<BTreeMap<_, _>>()));
-        lines.push(format!("handlers {:?}", self.handler_names));
+        lines.push(format!("listed definitions {}", self.listed_count));
+        lines.push(format!("handlers {:?} {:?}", self.handler_names, self.handlers_of));
         lines.push(format!("task jobs {:?}", self.jobs.iter().collect::<BTreeMap<_, _>>()));
         lines.push(format!("workflows due {:?} running {:?}", self.due, self.running));
         lines.push(format!("workflows known as {:?} {:?}", self.correlated, self.idempotent));

@@ -22,6 +22,9 @@ const PATTERN_BYTES_MAX: usize = 1 << 16;
 /// Bytes of a text that are looked at in the time of one step.
 const TEXT_BYTES_PER_STEP: usize = 64;
 
+/// Fields or items that are passed in the time of one step.
+const LOOKS_PER_STEP: usize = 8;
+
 /// Why a value does not match, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
@@ -103,7 +106,8 @@ impl<'a> Check<'a> {
         value: &Value,
     ) -> Result<(), Mismatch> {
         if let Some(reference) = schema.get("$ref") {
-            self.value(self.referred(reference)?, value)?;
+            let schema = self.referred(reference)?;
+            self.value(schema, value)?;
         }
         self.kind(schema, value)?;
         self.combined(schema, value)?;
@@ -116,8 +120,9 @@ impl<'a> Check<'a> {
         }
     }
 
-    fn referred(&self, reference: &Value) -> Result<&'a Value, Mismatch> {
+    fn referred(&mut self, reference: &Value) -> Result<&'a Value, Mismatch> {
         let pointer = reference.as_str().and_then(|it| it.strip_prefix('#'));
+        self.pay(pointer.map_or(0, str::len) / TEXT_BYTES_PER_STEP)?;
         match pointer.and_then(|pointer| self.root.pointer(pointer)) {
             Some(schema) => Ok(schema),
             None => self.wrong(format!("the schema refers to {reference}, which it does not hold")),
@@ -125,6 +130,7 @@ impl<'a> Check<'a> {
     }
 
     fn kind(&mut self, schema: &Map<String, Value>, value: &Value) -> Result<(), Mismatch> {
+        self.pay(of_list(schema, "type").len() / LOOKS_PER_STEP)?;
         match schema.get("type") {
             Some(Value::String(kind)) if !is_of(value, kind) => {
                 self.wrong(format!("{} is expected, not {}", kind, kind_of(value)))
@@ -145,6 +151,7 @@ impl<'a> Check<'a> {
         if let Some(expected) = schema.get("const")
             && !same(expected, value)
         {
+            self.pay(size(expected))?;
             return self.wrong(format!("{} is expected", shown(expected)));
         }
         match schema.get("enum") {
@@ -272,6 +279,7 @@ impl<'a> Check<'a> {
 
     fn list(&mut self, schema: &'a Map<String, Value>, list: &[Value]) -> Result<(), Mismatch> {
         self.count(schema, ("minItems", "maxItems"), list.len(), "items")?;
+        self.pay(list.len() / LOOKS_PER_STEP)?;
         if schema.get("uniqueItems") == Some(&Value::Bool(true)) {
             self.unique(list)?;
         }
@@ -299,7 +307,7 @@ impl<'a> Check<'a> {
 
     fn unique(&mut self, list: &[Value]) -> Result<(), Mismatch> {
         for (index, item) in list.iter().enumerate() {
-            self.pay(index * size(item))?;
+            self.pay((index + 1) * size(item))?;
             if list[..index].iter().any(|other| same(other, item)) {
                 return self.wrong("an item is there twice");
             }
@@ -310,7 +318,7 @@ impl<'a> Check<'a> {
     fn object(&mut self, schema: &'a Map<String, Value>, whole: &Value) -> Result<(), Mismatch> {
         let Value::Object(object) = whole else { return Ok(()) };
         self.count(schema, ("minProperties", "maxProperties"), object.len(), "fields")?;
-        self.pay(of_list(schema, "required").len() / 8)?;
+        self.pay((object.len() + of_list(schema, "required").len()) / LOOKS_PER_STEP)?;
         for name in of_list(schema, "required").iter().filter_map(Value::as_str) {
             if !object.contains_key(name) {
                 return self.wrong(format!("'{name}' is missing"));
@@ -351,12 +359,14 @@ impl<'a> Check<'a> {
     ) -> Result<(), Mismatch> {
         let Value::Object(object) = whole else { return Ok(()) };
         for field in ["dependentRequired", "dependentSchemas", "dependencies"] {
-            let asked = schema.get(field).and_then(Value::as_object).into_iter().flatten();
-            for (_, needs) in asked.filter(|(name, _)| object.contains_key(*name)) {
+            let Some(asked) = schema.get(field).and_then(Value::as_object) else { continue };
+            self.pay(asked.len() / LOOKS_PER_STEP)?;
+            for (_, needs) in asked.iter().filter(|(name, _)| object.contains_key(*name)) {
                 let Value::Array(names) = needs else {
                     self.value(needs, whole)?;
                     continue;
                 };
+                self.pay(names.len() / LOOKS_PER_STEP)?;
                 for name in names.iter().filter_map(Value::as_str) {
                     if !object.contains_key(name) {
                         return self.wrong(format!("'{name}' is missing"));
@@ -368,6 +378,7 @@ impl<'a> Check<'a> {
     }
 
     fn inside(&mut self, name: &str, schema: &'a Value, value: &Value) -> Result<(), Mismatch> {
+        self.pay(name.len() / TEXT_BYTES_PER_STEP)?;
         let before = self.at.len();
         self.at.push('/');
         self.at.push_str(&name.replace('~', "~0").replace('/', "~1"));
@@ -566,5 +577,12 @@ mod tests {
         let branches: Vec<Value> = (0..40).map(|_| json!({ "$ref": "#/a" })).collect();
         let bomb = json!({ "a": { "allOf": branches, "anyOf": branches }, "oneOf": branches });
         assert!(matches(&bomb, &json!(1)).is_err());
+        // What a visit costs counts as well as that there was one.
+        let fields: Map<String, Value> =
+            (0..100_000).map(|number| (format!("field{number}"), json!(number))).collect();
+        for large in [Value::Object(fields), json!(vec![1; 100_000])] {
+            let mismatch = matches(&bomb, &large).unwrap_err();
+            assert_eq!(mismatch.problem, "the schema takes too many steps");
+        }
     }
 }

@@ -355,10 +355,7 @@ fn rate_limit(
     if key.is_empty() || key == "null" {
         key.clone_from(&start.name);
     }
-    let at_work = state.limited.get(key.as_str()).map_or(0, |keys| {
-        let works = |key: &&Key| state.workflow(**key).is_some_and(|it| !it.waits);
-        keys.iter().filter(works).count()
-    });
+    let at_work = state.limited.get(key.as_str()).map_or(0, |limited| limited.at_work.len());
     let full = at_work >= places;
     if full && lenient::text(config, "policy") == "REJECT" {
         return Err(refuse(

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde_json::Value;
 use windlass_record::flow::Key;
 use windlass_record::workflow::{TaskStatus, WorkflowStatus};
 
@@ -24,11 +25,15 @@ pub struct Workflows {
     pub(crate) definitions: Map<Definition>,
     /// Listed definitions by name and version. Derived.
     pub(crate) listed: BTreeMap<Text, BTreeMap<u32, Key>>,
+    /// How many definitions are listed, with their versions. Derived.
+    pub(crate) listed_count: usize,
     /// The newest snapshot of each listed definition. Derived.
     pub(crate) snapshots: Map<Key>,
     pub(crate) handlers: Map<Handler>,
     /// Event handlers by name. Derived.
     pub(crate) handler_names: BTreeMap<Text, Key>,
+    /// Active event handlers by event, oldest first. Derived.
+    pub(crate) handlers_of: BTreeMap<Text, BTreeSet<Key>>,
     pub(crate) workflows: Map<Workflow>,
     pub(crate) tasks: Map<Task>,
     /// Which task waits for a job. Derived.
@@ -41,8 +46,8 @@ pub struct Workflows {
     pub(crate) correlated: BTreeMap<Text, BTreeSet<Key>>,
     /// Workflows by name and idempotency key. Derived.
     pub(crate) idempotent: BTreeMap<(Text, Text), BTreeSet<Key>>,
-    /// Workflows that hold or wait for a place of a rate limit key. Derived.
-    pub(crate) limited: BTreeMap<Text, BTreeSet<Key>>,
+    /// Workflows by their rate limit key. Derived.
+    pub(crate) limited: BTreeMap<Text, Limited>,
     /// Workflows that have ended, oldest first, and about how many bytes each takes. Derived.
     pub(crate) ended: BTreeMap<(u64, Key), usize>,
     /// Bytes of those, about. Derived.
@@ -98,6 +103,28 @@ pub struct Handler {
     pub name: Text,
     /// As it was given.
     pub json: Text,
+    /// What it does, if it is active. Derived.
+    pub(crate) acts: Option<Arc<Acts>>,
+}
+
+/// What an event handler does.
+#[derive(Debug)]
+pub(crate) struct Acts {
+    /// The event that it waits for.
+    pub event: Text,
+    /// Over the message; empty always holds.
+    pub condition: Text,
+    /// In order.
+    pub actions: Vec<Value>,
+}
+
+/// The workflows of a rate limit key.
+#[derive(Debug, Default)]
+pub(crate) struct Limited {
+    /// Those that have a place.
+    pub at_work: BTreeSet<Key>,
+    /// Those that wait for one, oldest first.
+    pub waiting: BTreeSet<Key>,
 }
 
 /// A workflow.
@@ -279,11 +306,6 @@ impl Workflows {
     pub fn task_definition(&self, name: &str) -> Option<Arc<TaskDefinition>> {
         let key = self.task_names.get(name)?;
         Some(self.task_definitions.get(key)?.definition.clone())
-    }
-
-    /// How many definitions are listed, with their versions.
-    pub(crate) fn listed_count(&self) -> usize {
-        self.listed.values().map(BTreeMap::len).sum()
     }
 
     /// The definition with this name, of this version or the newest.

@@ -221,10 +221,16 @@ fn make(
         }
     }
     if definition.enforce_schema
-        && let (Some(schema), Ok(given)) = (&definition.input_schema, &input)
-        && let Err(mismatch) = schema::check(schema, &Value::Object(given.clone()))
+        && let (Some(schema), Ok(given)) = (&definition.input_schema, &mut input)
     {
-        input = Err(format!("The input of task {name} does not match its schema: {mismatch}"));
+        let whole = Value::Object(std::mem::take(given));
+        let checked = schema::check(schema, &whole);
+        if let Value::Object(whole) = whole {
+            *given = whole;
+        }
+        if let Err(mismatch) = checked {
+            input = Err(format!("The input of task {name} does not match its schema: {mismatch}"));
+        }
     }
     if let Ok(input) = &mut input {
         join::prepare(state, workflow, (plan, number), place, input);

@@ -329,11 +329,9 @@ pub(crate) fn tell_parent<P: Port>(port: &mut P, key: Key) {
 pub(crate) fn free_place<P: Port>(port: &mut P, key: Key) {
     let state = workflows(port);
     let limit: Text = state.known(key).rate_limit_key.clone();
-    let Some(keys) = state.limited.get(&limit) else { return };
-    let others = || keys.iter().filter(|other| **other != key);
-    let waits = |key: &&Key| state.workflow(**key).is_some_and(|it| it.waits);
-    let at_work = others().filter(|key| !waits(key)).count();
-    let Some(next) = others().find(waits).copied() else { return };
+    let Some(limited) = state.limited.get(&limit) else { return };
+    let at_work = limited.at_work.len() - usize::from(limited.at_work.contains(&key));
+    let Some(next) = limited.waiting.iter().find(|other| **other != key).copied() else { return };
     if at_work < start::places(&state.known(next).plan) {
         emit(port, WorkflowEvent::WorkflowQueued { key: next });
     }

@@ -69,13 +69,17 @@ pub(super) fn proceed<P: Port>(port: &mut P, key: Key) {
     if begun < FIRST || begun == ALL {
         return;
     }
-    let name = name(state, key).unwrap_or_default();
-    let message = Value::Object(message(state, key));
-    let actions = handler::actions(state, &name, &message);
+    // As it was published, whatever has changed since.
+    let mut message = lenient::parse_object(&task.output);
+    let name = message.remove("event_produced").unwrap_or_default();
+    let name = name.as_str().unwrap_or_default();
+    let message = Value::Object(message);
+    let acting = handler::acting(state, name, &message, key);
+    let actions = || acting.iter().flat_map(|acts| &acts.actions);
     let mut to = begun;
     let already = usize::try_from(begun - FIRST).unwrap_or(usize::MAX);
-    for action in actions.iter().skip(already).take(FAN_OUT_MAX) {
-        handler::act(port, action, &name, &message, &json!(id_of(key)));
+    for action in actions().skip(already).take(FAN_OUT_MAX) {
+        handler::act(port, action, name, &message, &json!(id_of(key)));
         to += 1;
         if port.written() > STEP_BYTES_MAX {
             break;
@@ -85,7 +89,7 @@ pub(super) fn proceed<P: Port>(port: &mut P, key: Key) {
     if workflows(port).known_task(key).status.is_at_rest() {
         return;
     }
-    if usize::try_from(to - FIRST).is_ok_and(|acted| acted < actions.len()) {
+    if usize::try_from(to - FIRST).is_ok_and(|acted| acted < actions().count()) {
         emit(port, WorkflowEvent::TaskAdvanced { task: key, to });
     } else if waits {
         emit(port, WorkflowEvent::TaskAdvanced { task: key, to: ALL });

@@ -102,12 +102,12 @@ pub(super) fn workflow<P: Port>(
     }
     let (name, version) = (plan.name.clone(), plan.version);
     let listed = true;
-    if !overwrite && workflows(port).listed_definition(&name, Some(version)).is_some() {
+    let is_known = workflows(port).listed_definition(&name, Some(version)).is_some();
+    if is_known && !overwrite {
         let message = format!("Workflow with {name}.{version} already exists!");
         return Err(refuse(RejectionKind::AlreadyExists, message));
     }
-    let is_new = workflows(port).listed_definition(&name, Some(version)).is_none();
-    has_room(workflows(port).listed_count(), usize::from(is_new), "workflow definitions")?;
+    has_room(workflows(port).listed_count, usize::from(!is_known), "workflow definitions")?;
     let json = plan.json.to_string();
     let key = port.next_key();
     let (name, snapshot_of, json) = (&*name, NO_KEY, json.as_str());
