@@ -75,7 +75,7 @@ async fn each(
     let commands = known
         .map(|workflow| WorkflowCommand::Control { workflow: *workflow, verb: verb() })
         .collect();
-    let mut answers = face.ask_all(commands).await?.into_iter();
+    let mut answers = face.ask_all(commands).await.into_iter();
     let answered = keys.into_iter().map(|key| {
         key.and_then(|_| answers.next().expect("every command has one answer"))?;
         Ok(())

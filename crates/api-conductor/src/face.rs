@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use serde::de::DeserializeOwned;
-use windlass_gateway::request::{Answer, Refused};
-use windlass_gateway::{Gateway, GatewayError};
+use windlass_gateway::Gateway;
+use windlass_gateway::request::Answer;
 use windlass_record::command::Command;
 use windlass_record::flow::{FlowAnswer, FlowCommand, Key};
 use windlass_record::workflow::{
@@ -32,13 +33,14 @@ pub(crate) struct Updated {
 }
 
 impl Face {
-    /// Asks for something. What workers report is never refused for load.
+    /// Asks for something. What workers report, and what ends work, is never refused for load.
     pub(crate) async fn ask(&self, command: WorkflowCommand) -> Answered<WorkflowAnswer> {
         let reports = matches!(
             command,
             WorkflowCommand::UpdateTask(_)
                 | WorkflowCommand::LogTask { .. }
                 | WorkflowCommand::Signal(_)
+                | WorkflowCommand::Control { verb: WorkflowVerb::Terminate { .. }, .. }
         );
         let command = Command::Flow(FlowCommand::Workflow(command));
         let answer = if reports {
@@ -49,21 +51,13 @@ impl Face {
         taken(answer?)
     }
 
-    /// Many at once, each answered for itself, in order.
+    /// Many at once, each answered for itself, in order. Each is a request of its own: together they
+    /// may write more than a batch of the log holds.
     pub(crate) async fn ask_all(
         &self,
         commands: Vec<WorkflowCommand>,
-    ) -> Answered<Vec<Answered<WorkflowAnswer>>> {
-        if commands.is_empty() {
-            return Ok(Vec::new());
-        }
-        let commands = commands.into_iter().map(FlowCommand::Workflow).map(Command::Flow);
-        let answers = self.gateway.commands(commands.collect()).await?;
-        let each = |answer: Result<Answer, Refused>| match answer {
-            Ok(answer) => taken(answer),
-            Err(refused) => Err(Failure::from(GatewayError::from(refused))),
-        };
-        Ok(answers.into_iter().map(each).collect())
+    ) -> Vec<Answered<WorkflowAnswer>> {
+        join_all(commands.into_iter().map(|command| self.ask(command))).await
     }
 
     /// Does something with one workflow.

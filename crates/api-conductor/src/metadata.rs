@@ -61,7 +61,7 @@ async fn replace(
             .map(|workflow| WorkflowCommand::DefineWorkflow { workflow, overwrite: true, dry_run })
             .collect()
     };
-    let looked_at = face.ask_all(commands(true)).await?;
+    let looked_at = face.ask_all(commands(true)).await;
     let refused = looked_at.into_iter().filter_map(Result::err);
     let problems: Vec<String> =
         refused.flat_map(|failure| failure.into_validation().into_problems()).collect();
@@ -69,7 +69,7 @@ async fn replace(
         return Err(Failure::validation(problems));
     }
     let mut bulk = BulkResponse::default();
-    let answers = face.ask_all(commands(false)).await?;
+    let answers = face.ask_all(commands(false)).await;
     for (definition, answer) in definitions.iter().zip(answers) {
         let name = serde_json::from_str::<Head>(definition.get()).unwrap_or_default().name;
         bulk.add(&name, answer.map(|_defined| name.clone()));

@@ -188,14 +188,14 @@ fn kind(asked: AskedOfFlows, rejection: &FlowRejection) -> RejectionKind {
     }
 }
 
+const NOTHING_TO_DEPLOY: &str = "Expected to deploy at least one resource, but none given";
+
 fn sentence(asked: AskedOfFlows, rejection: &FlowRejection) -> String {
     match rejection {
         FlowRejection::InvalidResource { problems } => format!(
             "Expected to deploy new resources, but encountered the following errors:\n{problems}"
         ),
-        FlowRejection::NothingToDeploy => {
-            "Expected to deploy at least one resource, but none given".to_owned()
-        }
+        FlowRejection::NothingToDeploy => NOTHING_TO_DEPLOY.to_owned(),
         FlowRejection::DefinitionNotFound { key } if asked == AskedOfFlows::Migrate => format!(
             "Expected to migrate process instance to process definition but no process definition \
              found with key '{}'",
@@ -253,7 +253,9 @@ fn sentence(asked: AskedOfFlows, rejection: &FlowRejection) -> String {
         | FlowRejection::NotCorrelated { .. }
         | FlowRejection::UserTaskNotFound { .. }
         | FlowRejection::UserTaskAssigned { .. }
+        | FlowRejection::UserTaskPriority { .. }
         | FlowRejection::ListenerSaysTooMuch { .. }
+        | FlowRejection::ListenerThrows { .. }
         | FlowRejection::ElementInWrongState { .. } => capital(&rejection.to_string()),
     }
 }

@@ -2,13 +2,10 @@
 
 use tonic::Status;
 use windlass_record::command::ListenerSays;
-use windlass_record::flow::UserTaskCorrections;
+use windlass_record::flow::{USER_TASK_PRIORITY_MAX, UserTaskCorrections};
 
 use crate::protocol as p;
 use crate::refusal::{Asked, invalid};
-
-/// The greatest priority of a user task.
-pub(crate) const PRIORITY_MAX: u32 = 100;
 
 /// Nothing when it is only that the job is done.
 pub(crate) fn says(result: p::JobResult) -> Result<Option<ListenerSays>, Status> {
@@ -29,7 +26,7 @@ pub(crate) fn says(result: p::JobResult) -> Result<Option<ListenerSays>, Status>
 
 fn corrected(given: p::JobResultCorrections) -> Result<UserTaskCorrections, Status> {
     let priority = given.priority.map(|given| match u32::try_from(given) {
-        Ok(priority) if priority <= PRIORITY_MAX => Ok(priority),
+        Ok(priority) if priority <= USER_TASK_PRIORITY_MAX => Ok(priority),
         Ok(_) | Err(_) => Err(invalid(
             Asked::CompleteJob,
             &format!("Expected to correct the priority to one between 0 and 100, not '{given}'"),

@@ -4,7 +4,7 @@
 use tonic::{Code, Status};
 use windlass_gateway::{Gateway, GatewayError};
 use windlass_record::event::IncidentKind;
-use windlass_record::flow::FlowRejection;
+use windlass_record::flow::{FlowRejection, JobRole};
 use windlass_record::id::JobKey;
 use windlass_record::rejection::{Rejection, RejectionKind};
 
@@ -80,15 +80,15 @@ pub(crate) async fn refused(
         }
     };
     let why = match rejection {
-        Rejection::JobInWrongState { state: state @ (LISTENER | TASK_LISTENER), .. } => {
-            let key = key.raw().cast_signed();
-            let kind = if state == LISTENER { "EXECUTION_LISTENER" } else { "TASK_LISTENER" };
-            let reason = format!("Cannot throw BPMN error from {kind} job with key '{key}'");
-            return rejected(asked, rejection.kind(), &reason);
-        }
-        Rejection::Flow(ref refusal) if listener_reason(refusal).is_some() => {
-            listener_reason(refusal).unwrap_or_default().to_owned()
-        }
+        Rejection::Flow(ref refusal) => match **refusal {
+            FlowRejection::ListenerThrows { job, role } => {
+                let (kind, job) = (listener_kind(role), job.raw().cast_signed());
+                let reason = format!("Cannot throw BPMN error from {kind} job with key '{job}'");
+                return rejected(asked, rejection.kind(), &reason);
+            }
+            FlowRejection::ListenerSaysTooMuch { why, .. } => why.to_owned(),
+            ref other => other.to_string(),
+        },
         Rejection::JobInWrongState { .. } if asked == Asked::UpdateTimeout => {
             "it is not active".to_owned()
         }
@@ -120,8 +120,7 @@ pub(crate) async fn refused(
         | Rejection::OutOfRange { .. }
         | Rejection::TooLarge { .. }
         | Rejection::Exhausted { .. }
-        | Rejection::Schedule(_)
-        | Rejection::Flow(_) => rejection.to_string(),
+        | Rejection::Schedule(_) => rejection.to_string(),
     };
     let not_found = matches!(rejection, Rejection::JobNotFound { .. });
     let words = if not_found && asked.updates() { "update job" } else { asked.words() };
@@ -172,13 +171,8 @@ fn in_state(name: &str) -> String {
     format!("it is in state '{name}'")
 }
 
-/// How the engine says that a job is not an element's own work.
-const LISTENER: &str = "a listener's";
-const TASK_LISTENER: &str = "a user task listener's";
-
-/// Why a listener's word was refused.
-fn listener_reason(refusal: &FlowRejection) -> Option<&'static str> {
-    if let FlowRejection::ListenerSaysTooMuch { why, .. } = refusal { Some(why) } else { None }
+fn listener_kind(role: JobRole) -> &'static str {
+    if role.user_task_event().is_some() { "TASK_LISTENER" } else { "EXECUTION_LISTENER" }
 }
 
 /// The engine's name of a job that waits for a person.

@@ -116,13 +116,8 @@ impl Gateway {
         command: CreateInstance,
         wait_ms: u64,
     ) -> Result<InstanceRun, GatewayError> {
-        let (sender, answer) = oneshot::channel();
-        let reply = Box::new(move |run| {
-            // A caller that is gone does not want to know.
-            let _gone = sender.send(run);
-        });
-        self.shared.submit(Request::RunInstance(RunInstance { command, wait_ms, reply }))?;
-        Ok(answer.await.map_err(|_| GatewayError::Stopped)??)
+        let request = |reply| Request::RunInstance(RunInstance { command, wait_ms, reply });
+        self.awaited(Verb::CREATE_INSTANCE, request).await
     }
 
     /// Changes a user task or the variables of one, and waits until its listeners are through,
@@ -132,20 +127,27 @@ impl Gateway {
         command: FlowCommand,
         wait_ms: u64,
     ) -> Result<Changed, GatewayError> {
-        let (sender, answer) = oneshot::channel();
         let verb = Verb::of_flow(&command);
-        let metrics = Arc::clone(&self.shared.metrics);
-        let since = Instant::now();
-        let reply = Box::new(move |changed: Result<Changed, Refused>| {
-            let counted = changed.clone().map(|_| Answer::Done);
+        self.awaited(verb, |reply| Request::Change(Change { command, wait_ms, reply })).await
+    }
+
+    /// One command whose answer is waited for beyond its being taken. Counted, and timed with the
+    /// wait.
+    async fn awaited<T: Send + 'static>(
+        &self,
+        verb: Verb,
+        request: impl FnOnce(Box<dyn FnOnce(Result<T, Refused>) + Send>) -> Request,
+    ) -> Result<T, GatewayError> {
+        let (sender, answer) = oneshot::channel();
+        let (metrics, since) = (Arc::clone(&self.shared.metrics), Instant::now());
+        let reply = Box::new(move |result: Result<T, Refused>| {
+            let counted = result.as_ref().map(|_| Answer::Done).map_err(Clone::clone);
             metrics.answered(&[verb], &[counted], since.elapsed());
             // A caller that is gone does not want to know.
-            let _gone = sender.send(changed);
+            let _gone = sender.send(result);
         });
-        let change = Request::Change(Change { command, wait_ms, reply });
-        self.shared
-            .submit(change)
-            .inspect_err(|error| self.shared.metrics.turned_away(verb, error))?;
+        let submitted = self.shared.submit(request(reply));
+        submitted.inspect_err(|error| self.shared.metrics.turned_away(verb, error))?;
         Ok(answer.await.map_err(|_| GatewayError::Stopped)??)
     }
 

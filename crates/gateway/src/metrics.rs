@@ -90,6 +90,8 @@ const VERB_NAMES: [&str; VERBS] = [
 pub(crate) struct Verb(u8);
 
 impl Verb {
+    pub(crate) const CREATE_INSTANCE: Verb = Verb(19);
+
     pub(crate) fn of(command: &Command) -> Verb {
         Verb(match command {
             Command::CreateJob(_) => 0,
@@ -137,7 +139,7 @@ fn flow_verb(command: &FlowCommand) -> u8 {
     match command {
         FlowCommand::DeployResources(_) => 17,
         FlowCommand::DeleteResource(_) => 18,
-        FlowCommand::CreateInstance(_) => 19,
+        FlowCommand::CreateInstance(_) => Verb::CREATE_INSTANCE.0,
         FlowCommand::CancelInstance(_) => 20,
         FlowCommand::ModifyInstance(_) => 21,
         FlowCommand::MigrateInstance(_) => 22,

@@ -1,7 +1,4 @@
-//! User tasks that somebody asked to change, and whose listeners are asked first. Known to this
-//! process alone: who waits is told when the partition stops, and asks again.
-
-use std::collections::{BTreeSet, HashMap};
+//! User tasks that somebody asked to change, and whose listeners are asked first.
 
 use windlass_engine::{TransitionEnded, TransitionOutcome};
 use windlass_record::command::Command;
@@ -10,47 +7,33 @@ use windlass_record::id::JobKey;
 
 use crate::core::{Action, Core};
 use crate::request::{Answer, Change, ChangeReply, Changed, Refused};
+use crate::waits::Waits;
 
 /// Those who wait for changes of user tasks, by the user task: it changes in one way at a time.
-#[derive(Default)]
-pub(crate) struct Changing {
-    waiting: HashMap<JobKey, Waiting>,
-    ends: BTreeSet<(u64, JobKey)>,
-}
+pub(crate) type Changing = Waits<Waiting>;
 
-struct Waiting {
-    reply: ChangeReply,
-    end_ms: u64,
+/// Somebody who waits for a change.
+pub(crate) struct Waiting {
+    pub(crate) reply: ChangeReply,
     /// What the change is answered with when it has happened.
     answer: Option<Answer>,
     /// What came of it, when that was known before the answer.
     ended: Option<TransitionOutcome>,
 }
 
+impl Waiting {
+    fn new(reply: ChangeReply) -> Waiting {
+        Waiting { reply, answer: None, ended: None }
+    }
+}
+
 /// An answer on its way.
 pub(crate) type Told = (ChangeReply, Result<Changed, Refused>);
 
 impl Changing {
-    /// Whether somebody waits already.
-    pub(crate) fn has(&self, task: JobKey) -> bool {
-        self.waiting.contains_key(&task)
-    }
-
-    /// How many wait.
-    pub(crate) fn len(&self) -> usize {
-        self.waiting.len()
-    }
-
-    /// Somebody waits for what he is about to ask for.
-    pub(crate) fn add(&mut self, task: JobKey, end_ms: u64, reply: ChangeReply) {
-        debug_assert!(!self.has(task), "who comes second is refused");
-        self.ends.insert((end_ms, task));
-        self.waiting.insert(task, Waiting { reply, end_ms, answer: None, ended: None });
-    }
-
     /// It was taken, and its listeners are asked.
     pub(crate) fn began(&mut self, task: JobKey, answer: Answer) -> Option<Told> {
-        let waiting = self.waiting.get_mut(&task)?;
+        let waiting = self.get_mut(task)?;
         waiting.answer = Some(answer);
         let outcome = waiting.ended.take()?;
         self.end(TransitionEnded { task, outcome })
@@ -58,7 +41,7 @@ impl Changing {
 
     /// They are through.
     pub(crate) fn end(&mut self, ended: TransitionEnded) -> Option<Told> {
-        let waiting = self.waiting.get_mut(&ended.task)?;
+        let waiting = self.get_mut(ended.task)?;
         let Some(answer) = waiting.answer.take() else {
             waiting.ended = Some(ended.outcome);
             return None;
@@ -68,37 +51,7 @@ impl Changing {
             TransitionOutcome::Denied(reason) => Changed::Denied(reason),
             TransitionOutcome::Cancelled => Changed::Cancelled,
         };
-        Some((self.remove(ended.task)?, Ok(changed)))
-    }
-
-    /// Nobody waits for it any more.
-    pub(crate) fn remove(&mut self, task: JobKey) -> Option<ChangeReply> {
-        let waiting = self.waiting.remove(&task)?;
-        self.ends.remove(&(waiting.end_ms, task));
-        Some(waiting.reply)
-    }
-
-    /// Those whose time is over.
-    pub(crate) fn expired(&mut self, now_ms: u64) -> Vec<Told> {
-        let mut expired = Vec::new();
-        while let Some((end_ms, task)) = self.ends.first().copied()
-            && end_ms <= now_ms
-        {
-            expired.extend(self.remove(task).map(|reply| (reply, Ok(Changed::TimedOut))));
-            self.ends.remove(&(end_ms, task));
-        }
-        expired
-    }
-
-    /// When the first one's time is over.
-    pub(crate) fn next_end_ms(&self) -> Option<u64> {
-        self.ends.first().map(|(end_ms, _)| *end_ms)
-    }
-
-    /// The partition stops.
-    pub(crate) fn drain(&mut self) -> Vec<ChangeReply> {
-        self.ends.clear();
-        self.waiting.drain().map(|(_, waiting)| waiting.reply).collect()
+        Some((self.remove(ended.task)?.reply, Ok(changed)))
     }
 }
 
@@ -120,22 +73,24 @@ impl Core {
             let answer = self.command(&command).map(Changed::Answered);
             return self.deliver(Action::Change(reply, answer));
         };
-        if self.changing.len() >= self.options.waiters_max {
-            let refused = self.too_many_waiters();
-            return self.deliver(Action::Change(reply, Err(refused)));
-        }
         // It may be over within its first frame, so it is waited for before it begins.
-        self.changing.add(task, self.now_ms().saturating_add(wait_ms), reply);
+        let end_ms = self.now_ms().saturating_add(wait_ms);
+        self.changing.add(task, end_ms, Waiting::new(reply));
         match self.command(&command) {
             Ok(Answer::Flow(FlowAnswer::UserTaskPending { key, .. })) => {
                 let answer = Answer::Flow(FlowAnswer::Key(key));
                 if let Some((reply, changed)) = self.changing.began(task, answer) {
                     self.deliver(Action::Change(reply, changed));
+                } else if self.changing.len() > self.options.waiters_max
+                    && let Some(waiting) = self.changing.remove(task)
+                {
+                    // It was taken and goes on; there is no place to wait for its end.
+                    self.deliver(Action::Change(waiting.reply, Ok(Changed::TimedOut)));
                 }
             }
             answer => {
-                if let Some(reply) = self.changing.remove(task) {
-                    self.deliver(Action::Change(reply, answer.map(Changed::Answered)));
+                if let Some(waiting) = self.changing.remove(task) {
+                    self.deliver(Action::Change(waiting.reply, answer.map(Changed::Answered)));
                 }
             }
         }
@@ -173,7 +128,7 @@ mod tests {
             for ends_first in [false, true] {
                 let (heard, mut changing) = (Heard::default(), Changing::default());
                 assert!(changing.end(ended(task, outcome.clone())).is_none(), "nobody waits");
-                changing.add(task, 50, reply(&heard));
+                changing.add(task, 50, Waiting::new(reply(&heard)));
                 let told = if ends_first {
                     assert!(changing.end(ended(task, outcome.clone())).is_none());
                     changing.began(task, done())
@@ -193,15 +148,15 @@ mod tests {
     fn time_ends_the_wait() {
         let (heard, mut changing) = (Heard::default(), Changing::default());
         let task = JobKey::from_raw(7);
-        changing.add(task, 50, reply(&heard));
+        changing.add(task, 50, Waiting::new(reply(&heard)));
         changing.began(task, Answer::Done);
         assert!(changing.expired(49).is_empty());
-        for (reply, changed) in changing.expired(50) {
-            reply(changed);
+        for waiting in changing.expired(50) {
+            (waiting.reply)(Ok(Changed::TimedOut));
         }
         assert_eq!(*heard.lock().unwrap(), [Ok(Changed::TimedOut)]);
         assert!(changing.end(ended(task, TransitionOutcome::Done)).is_none());
-        changing.add(task, 60, reply(&heard));
-        assert_eq!((changing.drain().len(), changing.next_end_ms()), (1, None));
+        changing.add(task, 60, Waiting::new(reply(&heard)));
+        assert_eq!((changing.drain().count(), changing.next_end_ms()), (1, None));
     }
 }

@@ -304,11 +304,12 @@ impl Core {
             fired += did;
         }
         let more_steps = self.go_on_with_flows();
-        for (reply, run) in self.awaited.expired(self.now_ms) {
-            self.deliver(Action::Run(reply, Ok(run)));
+        for waiting in self.awaited.expired(self.now_ms) {
+            let run = waiting.run.ok_or(Refused::Stopped);
+            self.deliver(Action::Run(waiting.reply, run));
         }
-        for (reply, changed) in self.changing.expired(self.now_ms) {
-            self.deliver(Action::Change(reply, changed));
+        for waiting in self.changing.expired(self.now_ms) {
+            self.deliver(Action::Change(waiting.reply, Ok(Changed::TimedOut)));
         }
         while let Some(id) = self.waiters.ended(self.now_ms) {
             if let Some(waiter) = self.waiters.remove(id)
@@ -357,11 +358,11 @@ impl Core {
                 Kind::Stream { sink, .. } => sink.end(),
             }
         }
-        for reply in self.awaited.drain() {
-            self.deliver(Action::Run(reply, Err(Refused::Stopped)));
-        }
-        for reply in self.changing.drain() {
-            self.deliver(Action::Change(reply, Err(Refused::Stopped)));
+        let stopped = || Refused::Stopped;
+        let awaited = self.awaited.drain().map(|it| Action::Run(it.reply, Err(stopped())));
+        let changing = self.changing.drain().map(|it| Action::Change(it.reply, Err(stopped())));
+        for action in awaited.chain(changing).collect::<Vec<_>>() {
+            self.deliver(action);
         }
         std::mem::take(&mut self.deliveries)
     }
@@ -496,14 +497,14 @@ impl Core {
 
     // ── flows ───────────────────────────────────────────────────────────────────────────────
 
-    /// Works on what flows have left to do; some steps to a frame, so that no frame is long. True
-    /// if there is more.
     /// Whether the batch holds another frame of timers, schedules or steps of flows. Nothing refuses
     /// those: the other half of the batch is for what one brings along.
     fn has_room_for_steps(&self) -> bool {
         self.batch_bytes() <= self.batch_room_bytes / 2
     }
 
+    /// Works on what flows have left to do; some steps to a frame, so that no frame is long. True
+    /// if there is more.
     fn go_on_with_flows(&mut self) -> bool {
         let mut steps = 0;
         while steps < STEPS_PER_ROUND_MAX && self.has_room_for_steps() {

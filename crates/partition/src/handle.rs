@@ -8,6 +8,7 @@ use windlass_record::bound::Bound;
 use windlass_record::command::{Command, CreateJob};
 use windlass_record::flow::FlowCommand;
 use windlass_record::schedule::ScheduleCommand;
+use windlass_record::workflow::{WorkflowCommand, WorkflowVerb};
 
 use crate::options::Durability;
 use crate::request::{Commands, Request};
@@ -111,7 +112,13 @@ fn lets_work_drain(command: &Command) -> bool {
         | Command::ReportProgress(_)
         | Command::AppendLog(_)
         | Command::ReturnJob(_)
-        | Command::Flow(FlowCommand::CancelInstance(_)) => true,
+        | Command::Flow(
+            FlowCommand::CancelInstance(_)
+            | FlowCommand::Workflow(WorkflowCommand::Control {
+                verb: WorkflowVerb::Terminate { .. },
+                ..
+            }),
+        ) => true,
         Command::CreateJob(_)
         | Command::ActivateJobs(_)
         | Command::UpdateJob(_)

@@ -30,6 +30,7 @@ pub mod request;
 mod run;
 pub mod tally;
 pub mod waiters;
+mod waits;
 mod why;
 
 pub use follow::{FollowLag, Followed, Follower, Record};

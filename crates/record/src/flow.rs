@@ -37,3 +37,6 @@ pub type Key = JobKey;
 
 /// "No entity" where a key is expected.
 pub const NO_KEY: Key = JobKey::NONE;
+
+/// The greatest priority of a user task.
+pub const USER_TASK_PRIORITY_MAX: u32 = 100;

@@ -8,13 +8,14 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tonic::Status;
 use windlass_gateway::{Gateway, GatewayError};
-use windlass_record::flow::{FlowCommand, FlowRejection, UpdateUserTask, UserTaskAction};
+use windlass_record::flow::{
+    FlowCommand, FlowRejection, USER_TASK_PRIORITY_MAX, UpdateUserTask, UserTaskAction,
+};
 use windlass_record::rejection::Rejection;
 
 use crate::change::{self, Change};
 use crate::document;
 use crate::flow::key;
-use crate::listener::PRIORITY_MAX;
 use crate::refusal::{not_taken, rejected_as};
 use crate::rest::Face;
 use crate::rest::extract::{Body, KeyPath, MaybeBody};
@@ -116,10 +117,12 @@ fn change(given: Changeset) -> Answered<(UserTaskAction, bool)> {
         && priority.is_none();
     let priority = match priority {
         None => None,
-        Some(given) => match u32::try_from(given).ok().filter(|given| *given <= PRIORITY_MAX) {
-            Some(priority) => Some(priority),
-            None => return Err(out_of_range("priority", given, "within the [0,100] range")),
-        },
+        Some(given) => {
+            match u32::try_from(given).ok().filter(|given| *given <= USER_TASK_PRIORITY_MAX) {
+                Some(priority) => Some(priority),
+                None => return Err(out_of_range("priority", given, "within the [0,100] range")),
+            }
+        }
     };
     let list = |given: Option<Vec<String>>| {
         given.map(|given| serde_json::to_string(&given).expect("texts are JSON").into())

@@ -4,8 +4,7 @@
 use windlass_record::bound::Bound;
 use windlass_record::command::ThrowError;
 use windlass_record::event::{Event, IncidentKind, Outcome};
-use windlass_record::flow::JobRole;
-use windlass_record::id::JobKey;
+use windlass_record::flow::{FlowRejection, JobRole};
 use windlass_record::rejection::Rejection;
 
 use super::guard::at_most;
@@ -23,9 +22,9 @@ pub(super) fn decide<S: Sink>(
     let slot = step.job_held(command.lease, Verb::ThrowError)?;
 
     let brought = windlass_flow::kernel::split(&command.variables)?;
-    if let Some(state) = listener(step, command.lease.key) {
-        let (key, verb) = (command.lease.key, Verb::ThrowError.name());
-        return Err(Rejection::JobInWrongState { key, state, verb });
+    let role = windlass_flow::kernel::role_of(step, command.lease.key);
+    if let Some(role) = role.filter(|role| *role != JobRole::Work) {
+        return Err(FlowRejection::ListenerThrows { job: command.lease.key, role }.into());
     }
 
     // Cannot fail from here.
@@ -57,17 +56,4 @@ pub(super) fn decide<S: Sink>(
         message,
     });
     Ok(Answer::Done)
-}
-
-/// What is said of the job of a listener, which cannot throw its element's errors.
-fn listener<S: Sink>(step: &Step<'_, S>, job: JobKey) -> Option<&'static str> {
-    match windlass_flow::kernel::role_of(step, job)? {
-        JobRole::Work => None,
-        JobRole::StartListener | JobRole::EndListener => Some("a listener's"),
-        JobRole::CreatingListener
-        | JobRole::AssigningListener
-        | JobRole::UpdatingListener
-        | JobRole::CompletingListener
-        | JobRole::CancelingListener => Some("a user task listener's"),
-    }
 }

@@ -220,23 +220,27 @@ fn make(
             }
         }
     }
-    if definition.enforce_schema
-        && let (Some(schema), Ok(given)) = (&definition.input_schema, &mut input)
-    {
-        let whole = Value::Object(std::mem::take(given));
-        let checked = schema::check(schema, &whole);
-        if let Value::Object(whole) = whole {
-            *given = whole;
-        }
-        if let Err(mismatch) = checked {
-            input = Err(format!("The input of task {name} does not match its schema: {mismatch}"));
-        }
+    if let Some(schema) = definition.input_schema.as_ref().filter(|_| definition.enforce_schema) {
+        input = input.and_then(|input| held_against(schema, input, &name));
     }
     if let Ok(input) = &mut input {
         join::prepare(state, workflow, (plan, number), place, input);
         sub_workflow::prepare(state, workflow, json, input, node.kind);
     }
     Made { task_type, name, input }
+}
+
+/// The input, if it matches its schema.
+fn held_against(
+    schema: &Value,
+    input: Map<String, Value>,
+    name: &str,
+) -> Result<Map<String, Value>, String> {
+    let whole = Value::Object(input);
+    let wrong =
+        |mismatch| format!("The input of task {name} does not match its schema: {mismatch}");
+    schema::check(schema, &whole).map_err(wrong)?;
+    Ok(if let Value::Object(input) = whole { input } else { Map::new() })
 }
 
 /// The input of a task as its parameters say.

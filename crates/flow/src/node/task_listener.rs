@@ -10,14 +10,14 @@ use std::collections::BTreeMap;
 use windlass_record::bound::{Bound, cut};
 use windlass_record::command::ListenerSays;
 use windlass_record::flow::{
-    FlowEvent, FlowIncidentKind, FlowRejection, JobRole, Key, UserTaskCorrections, UserTaskCreated,
-    UserTaskEvent, UserTaskTransitionStarted,
+    FlowEvent, FlowIncidentKind, FlowRejection, JobRole, Key, USER_TASK_PRIORITY_MAX,
+    UserTaskCorrections, UserTaskCreated, UserTaskEvent, UserTaskTransitionStarted,
 };
 
 use crate::graph::{Kind, Node, TaskListener, Text, UserTask as UserTaskNode};
 use crate::kernel::{Port, Stuck, job, variables};
 use crate::state::element::{Phase, UserTask};
-use crate::state::transition::{Transition, USER_TASK_PRIORITY_MAX};
+use crate::state::transition::Transition;
 
 /// Whether a user task's element has listeners of an event.
 pub(crate) fn listens_to<P: Port>(port: &P, element: Key, event: UserTaskEvent) -> bool {

@@ -1,7 +1,8 @@
 //! Native user tasks: they wait for a person.
 
 use windlass_record::flow::{
-    DefinitionKind, FlowEvent, FlowIncidentKind, Key, UserTaskCreated, UserTaskEvent,
+    DefinitionKind, FlowEvent, FlowIncidentKind, Key, USER_TASK_PRIORITY_MAX, UserTaskCreated,
+    UserTaskEvent,
 };
 
 use super::task_listener::{self, has_listeners};
@@ -9,7 +10,6 @@ use crate::feel::Value;
 use crate::graph::{Template, Text, UserTask};
 use crate::kernel::job::no_front;
 use crate::kernel::{Port, Stuck, expression};
-use crate::state::transition::USER_TASK_PRIORITY_MAX;
 
 const PRIORITY_DEFAULT: u32 = 50;
 

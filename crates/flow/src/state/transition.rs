@@ -6,9 +6,6 @@ use super::FlowState;
 use super::element::UserTask;
 use crate::graph::Text;
 
-/// The greatest priority of a user task.
-pub(crate) const USER_TASK_PRIORITY_MAX: u32 = 100;
-
 /// What is about to happen to a user task. At most one thing at a time.
 #[derive(Debug)]
 pub struct Transition {

@@ -2,8 +2,8 @@
 //! listeners for that, they are asked first, and the answer says that it is pending.
 
 use windlass_record::flow::{
-    FlowAnswer, FlowEvent, FlowRejection, UpdateUserTask, UserTaskAction, UserTaskCreated,
-    UserTaskEvent,
+    FlowAnswer, FlowEvent, FlowRejection, USER_TASK_PRIORITY_MAX, UpdateUserTask, UserTaskAction,
+    UserTaskCreated, UserTaskEvent,
 };
 
 use crate::kernel::Port;
@@ -86,6 +86,9 @@ fn wanted(
                 if let Some(new) = new {
                     *place = new.to_string().into();
                 }
+            }
+            if let Some(given) = priority.filter(|given| *given > USER_TASK_PRIORITY_MAX) {
+                return Err(FlowRejection::UserTaskPriority { key, given });
             }
             changed.priority = priority.unwrap_or(changed.priority);
             UserTaskEvent::Updating

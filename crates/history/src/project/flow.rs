@@ -61,11 +61,17 @@ impl Projection {
                 self.flow_incident_raised(key.raw(), element.raw(), *kind, message)
             }
             FlowEvent::IncidentResolved { key } => self.incident_resolved(key.raw()),
-            FlowEvent::UserTaskCreated(_)
-            | FlowEvent::UserTaskChanged(_)
-            | FlowEvent::UserTaskEnded { .. }
-            | FlowEvent::UserTaskTransitionStarted(_)
-            | FlowEvent::UserTaskTransitionEnded { .. } => self.user_task(event),
+            FlowEvent::UserTaskCreated(task) => self.user_task_created(task),
+            FlowEvent::UserTaskChanged(task) => self.user_task_changed(task),
+            FlowEvent::UserTaskEnded { key, completed } => {
+                self.user_task_ended(key.raw(), *completed)
+            }
+            FlowEvent::UserTaskTransitionStarted(started) => {
+                self.user_task_in(started.task.key.raw(), state(started.event))
+            }
+            FlowEvent::UserTaskTransitionEnded { key, .. } => {
+                self.user_task_in(key.raw(), UserTaskState::Created)
+            }
             FlowEvent::Workflow(event) => self.workflow(event, made),
             FlowEvent::StepTaken
             | FlowEvent::ElementActivated { .. }
@@ -89,22 +95,6 @@ impl Projection {
             | FlowEvent::CompensationTaken { .. }
             | FlowEvent::UserTaskCorrected(_)
             | FlowEvent::KeyUsed { .. } => Ok(()),
-        }
-    }
-
-    fn user_task(&mut self, event: &FlowEvent<'_>) -> rusqlite::Result<()> {
-        if let FlowEvent::UserTaskCreated(task) = event {
-            self.user_task_created(task)
-        } else if let FlowEvent::UserTaskChanged(task) = event {
-            self.user_task_changed(task)
-        } else if let FlowEvent::UserTaskEnded { key, completed } = event {
-            self.user_task_ended(key.raw(), *completed)
-        } else if let FlowEvent::UserTaskTransitionStarted(started) = event {
-            self.user_task_in(started.task.key.raw(), state(started.event))
-        } else if let FlowEvent::UserTaskTransitionEnded { key, .. } = event {
-            self.user_task_in(key.raw(), UserTaskState::Created)
-        } else {
-            Ok(())
         }
     }
 

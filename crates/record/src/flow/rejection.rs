@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Key, UserTaskEvent};
+use super::{JobRole, Key, UserTaskEvent};
 use crate::rejection::RejectionKind;
 
 /// A refusal. Nothing was changed.
@@ -148,12 +148,26 @@ pub enum FlowRejection {
         /// What is about to happen.
         event: UserTaskEvent,
     },
+    /// No user task has this priority.
+    UserTaskPriority {
+        /// The user task.
+        key: Key,
+        /// What was asked for.
+        given: u32,
+    },
     /// A listener may not say so.
     ListenerSaysTooMuch {
         /// Its job.
         job: Key,
         /// Why, the end of a sentence.
         why: &'static str,
+    },
+    /// The job of a listener cannot throw its element's errors.
+    ListenerThrows {
+        /// The job.
+        job: Key,
+        /// Whose listener it is.
+        role: JobRole,
     },
     /// An element cannot be worked on in its state.
     ElementInWrongState {
@@ -193,12 +207,14 @@ impl FlowRejection {
             | FlowRejection::NotMigratable { .. }
             | FlowRejection::UserTaskAssigned { .. }
             | FlowRejection::UserTaskInTransition { .. }
+            | FlowRejection::ListenerThrows { .. }
             | FlowRejection::ElementInWrongState { .. } => RejectionKind::FailedPrecondition,
             FlowRejection::InvalidResource { .. }
             | FlowRejection::NothingToDeploy
             | FlowRejection::ElementNotFound { .. }
             | FlowRejection::ElementUnsuitable { .. }
             | FlowRejection::InvalidVariables { .. }
+            | FlowRejection::UserTaskPriority { .. }
             | FlowRejection::ListenerSaysTooMuch { .. }
             | FlowRejection::InvalidPlan { .. } => RejectionKind::InvalidArgument,
         }
@@ -232,7 +248,9 @@ impl FlowRejection {
             FlowRejection::UserTaskNotFound { .. } => "user-task-not-found",
             FlowRejection::UserTaskAssigned { .. } => "user-task-assigned",
             FlowRejection::UserTaskInTransition { .. } => "user-task-in-transition",
+            FlowRejection::UserTaskPriority { .. } => "user-task-priority",
             FlowRejection::ListenerSaysTooMuch { .. } => "listener-says-too-much",
+            FlowRejection::ListenerThrows { .. } => "listener-throws",
             FlowRejection::ElementInWrongState { .. } => "element-in-wrong-state",
             FlowRejection::Workflow { .. } => "workflow",
         }
@@ -286,18 +304,14 @@ impl fmt::Display for FlowRejection {
                 f,
                 "nothing waits for message '{name}' with the correlation key '{correlation_key}'"
             ),
-            FlowRejection::DecisionNotFound { id } => {
-                write!(
-                    f,
-                    "expected to evaluate decision '{id}', but no decision found for id '{id}'"
-                )
-            }
-            FlowRejection::DecisionKeyNotFound { key } => {
-                write!(
-                    f,
-                    "expected to evaluate decision {key}, but no decision found for key {key}"
-                )
-            }
+            FlowRejection::DecisionNotFound { id } => write!(
+                f,
+                "expected to evaluate decision '{id}', but no decision found for id '{id}'"
+            ),
+            FlowRejection::DecisionKeyNotFound { key } => write!(
+                f,
+                "expected to evaluate decision {key}, but no decision found for key {key}"
+            ),
             FlowRejection::ResourceNotFound { key } => write!(f, "no resource has the key {key}"),
             FlowRejection::ResourceInUse { key, instance } => {
                 write!(f, "process instance {instance} still runs with definition {key}")
@@ -311,14 +325,18 @@ impl fmt::Display for FlowRejection {
             FlowRejection::InvalidPlan { element, why } => {
                 write!(f, "the migration plan is wrong: element '{element}' {why}")
             }
-            FlowRejection::UserTaskNotFound { key } => {
-                write!(f, "no user task has the key {key}")
-            }
+            FlowRejection::UserTaskNotFound { key } => write!(f, "no user task has the key {key}"),
             FlowRejection::UserTaskAssigned { key, assignee } => {
                 write!(f, "user task {key} is assigned to '{assignee}'")
             }
             FlowRejection::UserTaskInTransition { key, event } => in_transition(f, *key, *event),
+            FlowRejection::UserTaskPriority { key, given } => {
+                write!(f, "the priority of user task {key} must be 0 to 100, not {given}")
+            }
             FlowRejection::ListenerSaysTooMuch { job, why } => too_much(f, *job, why),
+            FlowRejection::ListenerThrows { job, .. } => {
+                write!(f, "job {job} is a listener's, which cannot throw errors of its element")
+            }
             FlowRejection::ElementInWrongState { key } => {
                 write!(f, "element instance {key} is not active")
             }

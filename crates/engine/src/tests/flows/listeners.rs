@@ -1,7 +1,9 @@
 //! Listeners of user tasks: who is asked before one changes, and what may be said.
 
 use windlass_record::command::{CompleteListener, ListenerSays};
-use windlass_record::flow::{UpdateUserTask, UserTaskAction, UserTaskCorrections};
+use windlass_record::flow::{
+    FlowRejection, JobRole, UpdateUserTask, UserTaskAction, UserTaskCorrections,
+};
 use windlass_record::rejection::RejectionKind;
 
 use super::*;
@@ -323,7 +325,8 @@ fn a_listener_without_retries_waits_for_a_person_and_throws_nothing() {
         variables: Default::default(),
     };
     let refused = check.give(Command::ThrowError(throw)).expect_err("it cannot");
-    assert!(matches!(refused, Rejection::JobInWrongState { state: "a user task listener's", .. }));
+    let role = JobRole::AssigningListener;
+    assert_eq!(refused, FlowRejection::ListenerThrows { job, role }.into());
     check.fail_with(job, 0, "");
     check.update_retries(job, 1);
     check.resolve(job);
