@@ -17,6 +17,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use rustix::fs::OFlags;
+
 /// A file system. Object-safe, shared between threads.
 pub trait FileSystem: Send + Sync + fmt::Debug {
     /// Creates a directory and its parents, where they do not exist.
@@ -55,6 +57,12 @@ pub trait File: Send + Sync + fmt::Debug {
 
     /// Writes all of `bytes`; the file grows when they reach past its end.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
+
+    /// Writes so many zeros, all of which the disk then has a place for. Cheaper than writing bytes, where the system
+    /// has a way.
+    fn write_zeros(&self, len_bytes: usize, offset: u64) -> io::Result<()> {
+        self.write_at(&vec![0; len_bytes], offset)
+    }
 
     /// Cuts the file, or grows it with zeros that may not be backed by disk space.
     fn set_len(&self, len_bytes: u64) -> io::Result<()>;
@@ -166,6 +174,22 @@ impl File for OsFile {
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
         std::os::unix::fs::FileExt::write_all_at(&self.0, bytes, offset)
+    }
+
+    /// Past the page cache: nobody is about to read them, and copying them there costs more than writing them.
+    fn write_zeros(&self, len_bytes: usize, offset: u64) -> io::Result<()> {
+        /// What a disk asks of the memory that it takes bytes from.
+        const ALIGN: usize = 4096;
+        let memory = vec![0; len_bytes + ALIGN];
+        let aligned = memory.as_ptr().align_offset(ALIGN);
+        let zeros = memory.get(aligned..).and_then(|memory| memory.get(..len_bytes));
+        let zeros = zeros.expect("there is room to align them");
+        let flags = rustix::fs::fcntl_getfl(&self.0)?;
+        // Some file systems cannot, or not with this length.
+        let direct = rustix::fs::fcntl_setfl(&self.0, flags | OFlags::DIRECT)
+            .is_ok_and(|()| self.write_at(zeros, offset).is_ok());
+        rustix::fs::fcntl_setfl(&self.0, flags)?;
+        if direct { Ok(()) } else { self.write_at(zeros, offset) }
     }
 
     fn set_len(&self, len_bytes: u64) -> io::Result<()> {

@@ -128,12 +128,11 @@ const ZEROS_BYTES: usize = 1024 * 1024;
 const UNSYNCED_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
 pub(crate) fn fill_with_zeros(file: &dyn File, from: u64, to: u64) -> std::io::Result<()> {
-    let zeros = vec![0; ZEROS_BYTES.min(to_usize(to.saturating_sub(from)))];
     let (mut at, mut synced_at) = (from, from);
     while at < to {
-        let bytes = zeros.get(..to_usize(to - at).min(zeros.len())).unwrap_or_default();
-        file.write_at(bytes, at)?;
-        at += to_u64(bytes.len());
+        let bytes = ZEROS_BYTES.min(to_usize(to - at));
+        file.write_zeros(bytes, at)?;
+        at += to_u64(bytes);
         if at - synced_at >= UNSYNCED_BYTES_MAX {
             file.sync_data()?;
             synced_at = at;
