@@ -168,6 +168,25 @@ fn a_rotated_token_is_used_from_then_on() {
     assert!(place.sync(&config, &[]).status.success());
     // The source was given the new one, and made another of it.
     assert_eq!(book()["sourceConfig"]["given"], config);
+    // Also one that it rotates before it reads, and needs then.
+    let place = Place::with_connectors();
+    let config = json!({"rotates": true, "count": 10});
+    assert_eq!(summary(&place.sync(&config, &[]))["status"], "completed");
+    let path = place.path("data/syncs/source-own-to-destination-own/journal.json");
+    let book: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    assert_eq!(book["sourceConfig"]["now"]["token"], "rotated");
+}
+
+/// It is another piece of work: it does not go on with the sync that failed.
+#[test]
+fn a_clear_after_a_sync_that_failed_clears() {
+    let place = Place::with_connectors();
+    let broken = json!({"mode": "exit_with", "code": 1, "count": 45, "state_every": 10});
+    assert_eq!(summary(&place.sync(&broken, &[]))["recordsCommitted"], 40);
+    assert!(place.rows() > 0);
+    let cleared = summary(&place.sync(&broken, &["--clear"]));
+    assert_eq!((&cleared["status"], &cleared["state"]), (&json!("completed"), &json!([])));
+    assert_eq!(place.rows(), 0);
 }
 
 /// SIGTERM cancels: connectors are ended, the summary says so, what was committed stays.

@@ -69,6 +69,9 @@ pub struct Book {
     pub attempt_name: String,
     /// Whether the sync has completed: the next one is another.
     pub is_finished: bool,
+    /// Whether it takes away what was written.
+    #[serde(default)]
+    pub is_clear: bool,
     /// Of the last commit of the attempt.
     pub sequence: u64,
     /// Of each stream.
@@ -115,10 +118,11 @@ impl Book {
         }
     }
 
-    /// Another attempt begins: with a new sync, if the last one has finished. Says whether it is the
-    /// first of its sync.
-    pub fn begin(&mut self, name: &str) -> bool {
-        let is_first = self.sync == 0 || self.is_finished;
+    /// Another attempt begins: with a new sync, if the last one has finished or had another purpose.
+    /// Says whether it is the first of its sync.
+    pub fn begin(&mut self, name: &str, is_clear: bool) -> bool {
+        let is_first = self.sync == 0 || self.is_finished || self.is_clear != is_clear;
+        self.is_clear = is_clear;
         if is_first {
             self.sync += 1;
             self.attempt = 0;
@@ -311,7 +315,7 @@ mod tests {
         {
             let journal = FileJournal::open(folder.path()).unwrap();
             journal.given(json!({"token": 1}), json!({}));
-            journal.change(|book| assert!(book.begin("s"))).unwrap();
+            journal.change(|book| assert!(book.begin("s", false))).unwrap();
             let commit = Commit { sequence: 1, state: vec![state.clone()], streams: vec![stats] };
             journal.commit(&commit).unwrap();
             journal.configuration(Side::Source, r#"{"token":2}"#).unwrap();
@@ -325,11 +329,13 @@ mod tests {
         assert_eq!(book.newest(Side::Source, &json!({"token": 1})), json!({"token": 2}));
         assert_eq!(book.newest(Side::Source, &json!({"token": 9})), json!({"token": 9}));
         assert_eq!(book.generations[&Descriptor::new("a", "n")], 3);
-        assert!(!book.begin("s"), "it goes on");
+        assert!(!book.begin("s", false), "it goes on");
         assert_eq!((book.sync, book.attempt, book.earlier[0].records_committed), (1, 1, 5));
         book.is_finished = true;
-        assert!(book.begin("s"));
+        assert!(book.begin("s", false));
         assert_eq!((book.sync, book.attempt, book.earlier.len()), (2, 0, 0));
+        assert!(book.begin("s", true), "a clear does not go on with a sync");
+        assert!(!book.begin("s", true));
     }
 
     #[test]

@@ -591,11 +591,13 @@ fn checks_come_first_and_a_failed_one_is_permanent() {
 
 #[test]
 fn a_check_that_takes_too_long() {
-    let mut case = Case::new(json!({"check": "hang"}), plain());
-    case.steps.check_source = true;
-    case.limits.operation_max = Duration::from_millis(300);
-    let summary = case.run();
-    assert!(first_message(&summary).contains("check of the source took more than"));
+    for how in ["hang", "babble"] {
+        let mut case = Case::new(json!({"check": how}), plain());
+        case.steps.check_source = true;
+        case.limits.operation_max = Duration::from_millis(300);
+        let summary = case.run();
+        assert!(first_message(&summary).contains("check of the source took more than"), "{how}");
+    }
 }
 
 #[test]

@@ -204,9 +204,13 @@ def close_early(config, catalog, cursors):
     os._exit(0)
 
 
-def control(config, catalog, cursors):
+def rotate(config):
     new = {**config, "token": "rotated"}
     say({"type": "CONTROL", "control": {"type": "CONNECTOR_CONFIG", "emitted_at": 1.5, "connectorConfig": {"config": new}}})
+
+
+def control(config, catalog, cursors):
+    rotate(config)
     plain(config, catalog, cursors)
 
 
@@ -256,6 +260,9 @@ def check(config):
     how = config.get("check", "ok")
     if how == "hang":
         time.sleep(3600)
+    if how == "babble":
+        while True:
+            print("and on and on")
     if how == "silent":
         return 0
     if how == "crash":
@@ -273,6 +280,8 @@ def discover(config):
         {"name": name, "json_schema": schema, "supported_sync_modes": modes, "source_defined_primary_key": [["id"]], "source_defined_cursor": True, "is_resumable": True}
         for name in config.get("streams", ["a"])
     ]
+    if config.get("rotates"):
+        rotate(config)
     say({"type": "CATALOG", "catalog": {"streams": streams}})
     return 0
 
@@ -288,6 +297,8 @@ def main():
         return check(config)
     if command == "discover":
         return discover(config)
+    if config.get("rotates") and config.get("token") != "rotated":
+        return 1
     catalog = json.load(open(paths["--catalog"]))
     states = json.load(open(paths["--state"])) if "--state" in paths else []
     cursors = {}

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use windlass_connector::attempt::generation::{self, Purpose};
 use windlass_connector::attempt::operation::Question;
 use windlass_connector::attempt::{Attempt, Connector, Steps};
-use windlass_connector::file_journal::{FileJournal, FileJournalError};
+use windlass_connector::file_journal::{Book, FileJournal, FileJournalError};
 use windlass_connector::process::{Command, Guard, Helper};
 use windlass_connector::protocol::catalog::{Catalog, Mapping, NamespaceRule};
 use windlass_connector::{Cancel, Limits, Side, Status};
@@ -203,13 +203,16 @@ impl Plan<'_> {
     fn attempt(&self, cancel: &Cancel) -> Result<Attempt<'static>, Failure> {
         let mut book = self.journal.book();
         let purpose = if self.args.clear { Purpose::Clear } else { Purpose::Sync };
-        let is_first = book.begin(&format!("{}-{}", self.given.name, std::process::id()));
-        let connector = |side, (command, config): &(Command, Value)| Connector {
+        let name = format!("{}-{}", self.given.name, std::process::id());
+        let is_first = book.begin(&name, self.args.clear);
+        let connector = |book: &Book, side, (command, config): &(Command, Value)| Connector {
             command: command.clone(),
             config: book.newest(side, config),
         };
-        let source = self.given.source.as_ref().map(|given| connector(Side::Source, given));
-        let destination = connector(Side::Destination, &self.given.destination);
+        let of_source =
+            |book: &Book| self.given.source.as_ref().map(|it| connector(book, Side::Source, it));
+        let mut source = of_source(&book);
+        let destination = connector(&book, Side::Destination, &self.given.destination);
         let given_source = self.given.source.as_ref().map(|(_, config)| config.clone());
         self.journal.given(given_source.unwrap_or_default(), self.given.destination.1.clone());
         let (helper, limits) = (helper()?, self.limits());
@@ -219,6 +222,9 @@ impl Plan<'_> {
         if is_first || book.catalog.is_none() {
             let discovered = self.discover(source.as_ref(), &helper, &limits, &name, cancel)?;
             book.catalog = discovered.or(book.catalog);
+            // The source may have changed its configuration while it was asked.
+            book.source_config = self.journal.book().source_config;
+            source = of_source(&book);
         }
         if let Some(path) = &self.args.state {
             let state = read_json(path)?;

@@ -18,11 +18,11 @@ use crate::observer::{Level, Observer};
 use crate::pipe::answers::too_long;
 use crate::pipe::lines::{Filled, Lines};
 use crate::pipe::shared::for_log;
-use crate::pipe::stderr;
+use crate::pipe::{speech, stderr};
 use crate::process::wire::{Stop, Wire};
 use crate::process::{Exit, Guard, Helper, Launch, Process, Side};
 use crate::protocol::line::{self, Line};
-use crate::protocol::message::{ConnectionStatus, Control, Envelope, Log, Trace};
+use crate::protocol::message::{ConnectionStatus, Envelope, Trace};
 
 /// Which question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -160,7 +160,8 @@ impl Question<'_> {
     }
 
     fn listen(&self, operation: Operation, side: Side, output: &Wire) -> Heard {
-        let mut heard = Heard { answer: None, failures: Vec::new(), end: End::Closed };
+        let mut heard =
+            Heard { answer: None, failures: Vec::new(), is_unkept: false, end: End::Closed };
         let mut lines = Lines::new(self.limits.line_bytes_max);
         loop {
             let (range, is_end) = match lines.fill(output) {
@@ -197,26 +198,20 @@ impl Question<'_> {
         if let Some(answer) = operation.answer(&message) {
             heard.answer.get_or_insert(answer);
         } else if let Some(log) = message.log {
-            if let Ok(log) = serde_json::from_str::<Log>(log.get()) {
-                let level = Level::of_connector(&log.level);
-                self.observer.log(Some(side), level, &for_log(log.message.as_bytes()));
-            }
+            speech::hear_log(self.observer, side, log);
         } else if let Some(trace) = message.trace {
-            if let Ok(Trace { error: Some(error), emitted_at, .. }) =
-                serde_json::from_str(trace.get())
+            let trace = serde_json::from_str::<Trace>(trace.get());
+            if let Ok(Trace { error: Some(error), emitted_at, .. }) = trace
                 && heard.failures.len() < crate::failure::FAILURES_MAX
             {
-                heard.failures.push(Failure::of_trace(side.origin(), error, emitted_at));
+                let failure = speech::hear_error(self.observer, side, error, emitted_at);
+                heard.failures.push(failure);
             }
         } else if let Some(control) = message.control
-            && let Ok(control) = serde_json::from_str::<Control<'_>>(control.get())
-            && let Some(config) = control.connector_config
-            && let Err(error) = self.journal.configuration(side, config.config.get())
+            && let Err(failure) = speech::hear_control(self.journal, self.observer, side, control)
         {
-            let message = format!("the new configuration of the {} was not kept", side.name());
-            let failure = Failure::new(Origin::Persistence, FailureType::SystemError, message);
-            heard.failures.push(failure.internal(error.message));
-            heard.answer = None;
+            heard.failures.push(*failure);
+            heard.is_unkept = true;
         }
     }
 
@@ -247,6 +242,10 @@ impl Question<'_> {
             let message = "the attempt was cancelled";
             let kind = FailureType::ManualCancellation;
             return Err(vec![Failure::new(Origin::AirbytePlatform, kind, message)]);
+        }
+        // What is not kept is lost: a token that it changed may be of use only once.
+        if heard.is_unkept {
+            return Err(failures);
         }
         // A check that failed may end with any code.
         if let Some(answer) = heard.answer
@@ -280,6 +279,8 @@ impl Question<'_> {
 struct Heard {
     answer: Option<Value>,
     failures: Vec<Failure>,
+    /// It changed its configuration, which could not be kept.
+    is_unkept: bool,
     end: End,
 }
 

@@ -209,13 +209,13 @@ fn work(
     summary: &mut Summary,
 ) -> Status {
     let limits = &replication.attempt.limits;
-    let (Ok(stop), Ok(quiet)) = (Stop::new(), Stop::new()) else {
+    let (Ok(stop), Ok(source_stop), Ok(quiet)) = (Stop::new(), Stop::new(), Stop::new()) else {
         return no_files(shared);
     };
     let Started { source, destination, output, clear, source_errors, input, answers, .. } = started;
     let wire = |pipe, stop: &Stop| Wire::new(pipe, stop.clone());
     let (Ok(from_source), Ok(to_destination), Ok(from_destination), Ok(errors)) = (
-        wire(output, &stop),
+        wire(output, &source_stop),
         wire(input, &stop),
         wire(answers, &stop),
         wire(started.destination_errors, &quiet),
@@ -230,7 +230,7 @@ fn work(
     let ends = Ends {
         source: from_source,
         destination: to_destination,
-        stop: stop.clone(),
+        stop: source_stop.clone(),
         line_bytes_max: limits.line_bytes_max,
         sampler,
         source_ended,
@@ -260,7 +260,8 @@ fn work(
             .map(|wire| scope.spawn(move || stderr::drain(&wire, Side::Source, observer)));
         let said_destination =
             scope.spawn(move || stderr::drain(&errors, Side::Destination, observer));
-        let mut monitor = Monitor::new(replication, shared, stop, source, destination);
+        let mut monitor =
+            Monitor::new(replication, shared, (stop, source_stop), source, destination);
         monitor.tell_source_ended = Some(tell_source_ended);
         monitor.watch(&events);
         drop(events);
@@ -332,6 +333,8 @@ struct Monitor<'a> {
     cancel: &'a Cancel,
     shared: &'a Shared<'a>,
     stop: Stop,
+    /// Of what comes from the source alone.
+    source_stop: Stop,
     source: Option<Life>,
     destination: Life,
     tell_source_ended: Option<Sender<bool>>,
@@ -351,7 +354,7 @@ impl<'a> Monitor<'a> {
     fn new(
         replication: &Replication<'a>,
         shared: &'a Shared<'a>,
-        stop: Stop,
+        (stop, source_stop): (Stop, Stop),
         source: Option<Process>,
         destination: Process,
     ) -> Self {
@@ -361,6 +364,7 @@ impl<'a> Monitor<'a> {
             cancel: replication.cancel,
             shared,
             stop,
+            source_stop,
             source: source.map(Life::new),
             destination: Life::new(destination),
             tell_source_ended: None,
@@ -556,6 +560,10 @@ impl<'a> Monitor<'a> {
                 source.over.is_some() && source.ended.is_some_and(|since| since.elapsed() > grace)
             });
         if held || source_held {
+            self.source_stop.stop();
+        }
+        // The destination goes on giving back states after the source is done with.
+        if held {
             self.stop.stop();
         }
     }

@@ -3,10 +3,11 @@
 use serde_json::value::RawValue;
 
 use crate::failure::{Failure, FailureType, Origin};
-use crate::observer::Level;
+use crate::journal::Journal;
+use crate::observer::{Level, Observer};
 use crate::pipe::shared::{Shared, for_log};
 use crate::process::Side;
-use crate::protocol::message::{Control, Envelope, Log, Trace};
+use crate::protocol::message::{Control, Envelope, Log, Trace, TraceError};
 
 /// Takes a message in.
 ///
@@ -15,11 +16,11 @@ use crate::protocol::message::{Control, Envelope, Log, Trace};
 /// asked for.
 pub fn hear(shared: &Shared<'_>, side: Side, message: &Envelope<'_>) -> Result<(), Box<Failure>> {
     if let Some(log) = message.log {
-        hear_log(shared, side, log);
+        hear_log(shared.observer, side, log);
     } else if let Some(trace) = message.trace {
         return hear_trace(shared, side, trace);
     } else if let Some(control) = message.control {
-        return hear_control(shared, side, control);
+        return hear_control(shared.journal, shared.observer, side, control);
     } else {
         let text = format!("a message of type {} is not expected here", message.kind);
         shared.observer.log(Some(side), Level::Warn, &text);
@@ -29,19 +30,24 @@ pub fn hear(shared: &Shared<'_>, side: Side, message: &Envelope<'_>) -> Result<(
 
 /// A line that is no message: programs print all kinds of things.
 pub fn hear_noise(shared: &Shared<'_>, side: Side, line: &[u8]) {
-    shared.observer.log(Some(side), Level::Info, &for_log(line));
+    noise(shared.observer, side, line);
 }
 
-fn hear_log(shared: &Shared<'_>, side: Side, log: &RawValue) {
+fn noise(observer: &dyn Observer, side: Side, line: &[u8]) {
+    observer.log(Some(side), Level::Info, &for_log(line));
+}
+
+/// A line of its log.
+pub fn hear_log(observer: &dyn Observer, side: Side, log: &RawValue) {
     match serde_json::from_str::<Log>(log.get()) {
         Ok(log) => {
             let level = Level::of_connector(&log.level);
-            shared.observer.log(Some(side), level, &for_log(log.message.as_bytes()));
+            observer.log(Some(side), level, &for_log(log.message.as_bytes()));
             if let Some(stack) = log.stack_trace {
-                shared.observer.log(Some(side), level, &for_log(stack.as_bytes()));
+                observer.log(Some(side), level, &for_log(stack.as_bytes()));
             }
         }
-        Err(_) => hear_noise(shared, side, log.get().as_bytes()),
+        Err(_) => noise(observer, side, log.get().as_bytes()),
     }
 }
 
@@ -51,13 +57,7 @@ fn hear_trace(shared: &Shared<'_>, side: Side, trace: &RawValue) -> Result<(), B
         return Ok(());
     };
     if let Some(error) = trace.error {
-        let failure = Failure::of_trace(side.origin(), error, trace.emitted_at);
-        shared.observer.log(
-            Some(side),
-            Level::Error,
-            &for_log(failure.external_message.as_bytes()),
-        );
-        shared.fail(failure);
+        shared.fail(hear_error(shared.observer, side, error, trace.emitted_at));
     }
     if side == Side::Source
         && let Some(estimate) = trace.estimate
@@ -81,14 +81,35 @@ fn hear_trace(shared: &Shared<'_>, side: Side, trace: &RawValue) -> Result<(), B
     Ok(())
 }
 
-fn hear_control(shared: &Shared<'_>, side: Side, control: &RawValue) -> Result<(), Box<Failure>> {
+/// What it says went wrong.
+pub fn hear_error(
+    observer: &dyn Observer,
+    side: Side,
+    error: TraceError,
+    emitted_at: Option<f64>,
+) -> Failure {
+    let failure = Failure::of_trace(side.origin(), error, emitted_at);
+    observer.log(Some(side), Level::Error, &for_log(failure.external_message.as_bytes()));
+    failure
+}
+
+/// Its configuration has changed, and is kept before anything else happens.
+///
+/// # Errors
+/// If it cannot be.
+pub fn hear_control(
+    journal: &dyn Journal,
+    observer: &dyn Observer,
+    side: Side,
+    control: &RawValue,
+) -> Result<(), Box<Failure>> {
     let parsed = serde_json::from_str::<Control<'_>>(control.get());
     let Some(config) = parsed.ok().and_then(|control| control.connector_config) else {
         let text = "a control message without a configuration is left out";
-        shared.observer.log(Some(side), Level::Warn, text);
+        observer.log(Some(side), Level::Warn, text);
         return Ok(());
     };
-    shared.journal.configuration(side, config.config.get()).map_err(|error| {
+    journal.configuration(side, config.config.get()).map_err(|error| {
         let message = format!("the new configuration of the {} was not kept", side.name());
         let failure = Failure::new(Origin::Persistence, FailureType::SystemError, message);
         Box::new(failure.internal(error.message))

@@ -5,6 +5,7 @@
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -70,7 +71,13 @@ pub struct Wire {
     pipe: OwnedFd,
     stop: Stop,
     deadline: Option<Instant>,
+    /// Bytes that are read still when one is to stop: what stands in the pipe, and not what somebody goes on
+    /// writing.
+    rest: AtomicUsize,
 }
+
+/// More than any pipe holds.
+const REST_BYTES: usize = 1 << 20;
 
 impl Wire {
     /// An end of a pipe of which nobody else has this end.
@@ -79,7 +86,7 @@ impl Wire {
     /// If it cannot be made not to block.
     pub fn new(pipe: OwnedFd, stop: Stop) -> io::Result<Self> {
         rustix::io::ioctl_fionbio(&pipe, true)?;
-        Ok(Self { pipe, stop, deadline: None })
+        Ok(Self { pipe, stop, deadline: None, rest: AtomicUsize::new(REST_BYTES) })
     }
 
     /// Stops by itself at a time.
@@ -95,6 +102,9 @@ impl Wire {
         loop {
             match rustix::io::read(&self.pipe, &mut *into) {
                 Ok(0) => return Ok(Read::End),
+                Ok(count) if self.is_over() && !self.takes_from_rest(count) => {
+                    return Ok(Read::Stopped);
+                }
                 Ok(count) => return Ok(Read::Bytes(count)),
                 Err(Errno::AGAIN) => {
                     if !self.wait(PollFlags::IN)? {
@@ -105,6 +115,16 @@ impl Wire {
                 Err(error) => return Err(error.into()),
             }
         }
+    }
+
+    /// Whether one is to stop.
+    fn is_over(&self) -> bool {
+        self.stop.is_stopped() || self.deadline.is_some_and(|deadline| deadline <= Instant::now())
+    }
+
+    fn takes_from_rest(&self, count: usize) -> bool {
+        let take = |rest: usize| rest.checked_sub(count);
+        self.rest.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).is_ok()
     }
 
     /// Writes all of it.
@@ -178,6 +198,30 @@ mod tests {
         let into = Wire::new(into, Stop::new().unwrap()).unwrap();
         drop(out);
         assert_eq!(into.write_all(b"abc").unwrap(), Written::Closed);
+    }
+
+    #[test]
+    fn who_writes_without_a_pause_is_stopped() {
+        let stop = Stop::new().unwrap();
+        let (out, into) = pipe();
+        let (out, into) = (Wire::new(out, stop.clone()).unwrap(), Wire::new(into, stop.clone()));
+        let into = into.unwrap();
+        let writer =
+            std::thread::spawn(
+                move || {
+                    while into.write_all(&[0; 4096]).unwrap() == Written::All {}
+                },
+            );
+        let mut buffer = [0; 1 << 16];
+        assert!(matches!(out.read(&mut buffer).unwrap(), Read::Bytes(_)));
+        stop.stop();
+        let mut rest = 0;
+        while let Read::Bytes(count) = out.read(&mut buffer).unwrap() {
+            rest += count;
+        }
+        assert!(rest <= REST_BYTES, "{rest}");
+        drop(out);
+        writer.join().unwrap();
     }
 
     #[test]
