@@ -198,12 +198,14 @@ impl<'a> Pump<'a> {
             return Ok(());
         };
         let text = buffer.get(part).unwrap_or_default();
+        let bytes = u64::try_from(record.data.len()).unwrap_or(u64::MAX);
         match rewrite.apply(text.trim_ascii(), record) {
             Some(changed) => self.outlet.put(buffer, &[&changed]),
             None => {
                 // Its data is no object: nobody could select from it.
                 if let Some(tally) = self.tallies.get_mut(index) {
                     tally.records -= 1;
+                    tally.bytes -= bytes;
                     tally.filtered += 1;
                 }
                 speech::hear_noise(self.shared, Side::Source, text);

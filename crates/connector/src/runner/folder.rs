@@ -362,12 +362,28 @@ impl Outcome {
     /// With no secret in any of its texts.
     #[must_use]
     pub fn masked(self, secrets: &[String]) -> Outcome {
-        let Ok(mut text) = serde_json::to_string(&self) else { return self };
-        for secret in secrets.iter().filter(|secret| is_maskable(secret)) {
-            let escaped = Value::from(secret.as_str()).to_string();
-            text = text.replace(escaped.trim_matches('"'), MASK);
-        }
-        serde_json::from_str(&text).unwrap_or(self)
+        let value = serde_json::to_value(&self).map(|mut value| {
+            mask(&mut value, secrets);
+            value
+        });
+        value.and_then(serde_json::from_value).unwrap_or_else(|_| Outcome {
+            // Rather nothing than a secret.
+            message: masked(&self.message, secrets),
+            summary: None,
+            found: None,
+            result: Value::Null,
+            ..self
+        })
+    }
+}
+
+/// Texts alone: a secret may be called as a field is, or be a number.
+fn mask(value: &mut Value, secrets: &[String]) {
+    match value {
+        Value::String(text) => *text = masked(text, secrets),
+        Value::Array(items) => items.iter_mut().for_each(|item| mask(item, secrets)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| mask(field, secrets)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
 }
 
@@ -470,6 +486,24 @@ pub(crate) mod tests {
         assert!(held.is_some() && folder.lives());
         drop(held);
         assert!(!folder.lives());
+    }
+
+    #[test]
+    fn no_secret_is_in_a_text_and_no_field_is_lost() {
+        let outcome = Outcome {
+            succeeded: true,
+            cancelled: false,
+            summary: None,
+            result: json!({ "message": ["it says a \\secret\\\" here"], "at": 1_234_567 }),
+            message: "the token a \\secret\\\" is wrong".to_owned(),
+            permanent: false,
+            found: None,
+        };
+        let secrets = ["a \\secret\\\"", "message", "succeeded", "1234567"].map(str::to_owned);
+        let masked = outcome.masked(&secrets);
+        assert_eq!(masked.message, format!("the token {MASK} is wrong"));
+        let expected = json!({ "message": [format!("it says {MASK} here")], "at": 1_234_567 });
+        assert_eq!((masked.succeeded, masked.result), (true, expected));
     }
 
     #[test]

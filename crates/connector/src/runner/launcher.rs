@@ -308,6 +308,10 @@ impl Launcher {
                 Err(error) if error.is_transient() => sleep(PAUSE).await,
                 Err(error) => {
                     warn!(%error, attempt = spec.name(), "the end of an attempt was refused");
+                    // It would be refused again.
+                    if let Err(error) = folder.set_reported() {
+                        warn!(%error, attempt = spec.name(), "the folder cannot be written");
+                    }
                     return;
                 }
             }
@@ -333,7 +337,8 @@ async fn gone(folder: &Folder) {
     loop {
         let starts =
             matches!(folder.marker(), Ok(Marker::NotStarted)) && began.elapsed() < START_MAX;
-        if !folder.lives() && !starts {
+        // To look at its lock is to hold it for a moment: not while it is about to take it.
+        if !starts && !folder.lives() {
             return;
         }
         sleep(LOOK).await;
@@ -358,12 +363,14 @@ fn tidy(data: &Path, keep: Duration) -> io::Result<()> {
         }
     }
     over.sort();
+    let mut failed = None;
     let too_many = over.len().saturating_sub(FOLDERS_MAX);
     for (index, (modified, path)) in over.iter().enumerate() {
         let is_old = modified.elapsed().is_ok_and(|age| age > keep);
         if index < too_many || is_old {
-            fs::remove_dir_all(path)?;
+            // One that cannot be removed is no reason to keep the others.
+            failed = fs::remove_dir_all(path).err().or(failed);
         }
     }
-    Ok(())
+    failed.map_or(Ok(()), Err)
 }

@@ -127,7 +127,7 @@ async fn documents(
             }
         }
         let streams = streams(outcome, spooled);
-        let none = Spooled::default();
+        let none = Spooled { started_ms: now_ms(), ..Spooled::default() };
         let last = spooled.unwrap_or(&none);
         documents.push(store.attempt(spec, last, streams, ended(outcome, streams)));
         let connection = store.get(CONNECTION, spec.subject()).await?;

@@ -116,12 +116,15 @@ fn differing(sealed: &Value, opened: &Value, found: &mut Vec<String>) {
 /// The last commit of an attempt that ended while the server was away for longer than its lease: it is in
 /// its folder only, and follows the state that the server has.
 fn left_over(spec: &Spec, state: &Document) -> Option<(Spec, Spooled)> {
+    let (prefix, own) = (format!("{}.", spec.subject()), spec.name());
     let folders = std::fs::read_dir(Folder::root(&spec.data)).ok()?;
     let left = folders.filter_map(|entry| {
-        let (folder, earlier) = Folder::open(&entry.ok()?.path()).ok()?;
+        let entry = entry.ok()?;
+        let name = entry.file_name();
+        name.to_str().filter(|name| name.starts_with(&prefix) && **name != *own)?;
+        let (folder, earlier) = Folder::open(&entry.path()).ok()?;
         let spooled = folder.spooled().ok()??;
-        let is_of = earlier.subject() == spec.subject() && earlier.name() != spec.name();
-        (is_of && store::is_next(&earlier, &spooled, state)).then_some((earlier, spooled))
+        store::is_next(&earlier, &spooled, state).then_some((earlier, spooled))
     });
     left.max_by_key(|(_, spooled)| spooled.sequence)
 }
