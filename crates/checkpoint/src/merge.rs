@@ -27,6 +27,9 @@ const FULL_MERGE_TOMBSTONES_MIN: u64 = 20_000;
 /// tombstones until merging by level takes them down; a scan of them is slower by up to half.
 const FULL_MERGE_BYTES_MAX: u64 = 8 << 30;
 
+/// How much less than others the thread weighs where there is not processor enough for all: a tenth.
+const NICER: i32 = 10;
+
 #[derive(Debug)]
 pub(crate) struct Merger {
     shared: Arc<Shared>,
@@ -68,7 +71,11 @@ impl Merger {
             .name("windlass-merge".to_owned())
             .spawn({
                 let shared = Arc::clone(&shared);
-                move || shared.run()
+                move || {
+                    // Nobody waits for a merge; where the system refuses, it goes on as it is.
+                    let _ = rustix::process::nice(NICER);
+                    shared.run();
+                }
             })
             .map_err(|source| Error::Io { action: "start the merge thread", source })?;
         Ok(Self { shared, pace, thread: Some(thread) })

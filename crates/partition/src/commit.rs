@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, Sender};
@@ -13,8 +14,31 @@ use crate::checkpoint::Order;
 use crate::clock::ClockSource;
 use crate::core::{Action, Delivery, Round};
 use crate::follow::Nudge;
+use crate::recover::OpenError;
 use crate::request::{QueryAnswer, Refused, Request};
 use crate::run::{Control, PayloadLost, StopReason};
+
+/// Starts a thread.
+pub(crate) fn spawn(
+    name: &str,
+    body: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, OpenError> {
+    std::thread::Builder::new().name(name.into()).spawn(body).map_err(OpenError::Thread)
+}
+
+/// The same for a thread that nobody waits for: where there is not processor enough for all, it has
+/// a tenth of the weight of the others.
+pub(crate) fn spawn_behind(
+    name: &str,
+    body: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, OpenError> {
+    const NICER: i32 = 10;
+    spawn(name, move || {
+        // Of this thread alone; where the system refuses, it goes on as it is.
+        let _ = rustix::process::nice(NICER);
+        body();
+    })
+}
 
 pub(crate) fn refuse_request(request: Request) {
     match request {

@@ -29,8 +29,15 @@ enum StoreKey {
     #[default]
     None,
     Job(u64),
-    Other(Box<[u8]>),
+    /// Behind one more pointer, so that jobs' keys take no room for its length.
+    Other(Box<OtherKey>),
 }
+
+#[derive(Clone, Debug)]
+struct OtherKey(Box<[u8]>);
+
+/// There is one for every payload.
+const _: () = assert!(size_of::<Place>() == 40);
 
 /// Where the bytes of a payload are.
 #[derive(Clone, Debug)]
@@ -211,7 +218,7 @@ impl StoreKey {
         {
             return StoreKey::Job(u64::from_be_bytes(raw));
         }
-        StoreKey::Other(key.into())
+        StoreKey::Other(Box::new(OtherKey(key.into())))
     }
 
     fn to_bytes(&self) -> Vec<u8> {
@@ -222,7 +229,7 @@ impl StoreKey {
                 key.extend_from_slice(&raw.to_be_bytes());
                 key
             }
-            StoreKey::Other(key) => key.to_vec(),
+            StoreKey::Other(key) => key.0.to_vec(),
         }
     }
 }

@@ -25,7 +25,9 @@ use windlass_record::rejection::Rejection;
 
 use crate::checkpoint::{Order, Written, write_checkpoints};
 use crate::clock::{ClockSource, EngineClock, SystemClock};
-use crate::commit::{Commit, Deliverer, Done, Errand, Loader, Work, refuse_request};
+use crate::commit::{
+    Commit, Deliverer, Done, Errand, Loader, Work, refuse_request, spawn, spawn_behind,
+};
 use crate::core::{Core, Delivery, Round};
 use crate::follow::{self, Follow, FollowLag, Follower};
 use crate::handle::{Handle, Load, weight};
@@ -342,7 +344,7 @@ fn start_beside(
         let (follow, wake) = Follow::begin(log.clone(), follower, life, durable_lsn);
         follow_lag = follow.lag();
         nudge = Some(wake);
-        threads.push(spawn("windlass-follow", move || follow.run())?);
+        threads.push(spawn_behind("windlass-follow", move || follow.run())?);
     }
     let (work, work_in) = unbounded();
     let (done_out, done) = unbounded();
@@ -369,16 +371,12 @@ fn start_beside(
     let bytes_max = options.follow_log_bytes_max;
     threads.push(spawn("windlass-commit", move || commit.run())?);
     threads.push(spawn("windlass-loader", move || loader.run())?);
-    threads.push(spawn("windlass-checkpoint", move || {
+    threads.push(spawn_behind("windlass-checkpoint", move || {
         write_checkpoints(&orders_in, &written_out, &*store, |lsn| {
             follow::trim(&*log, lsn, follower.as_deref(), bytes_max)
         });
     })?);
     Ok(Beside { work, to_load, ended, done, written, threads, follow_lag })
-}
-
-fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, OpenError> {
-    std::thread::Builder::new().name(name.into()).spawn(body).map_err(OpenError::Thread)
 }
 
 /// The loop.
