@@ -5,7 +5,9 @@
 //!
 //! Reading order: [`settings`] is the one table of settings and where their values come from;
 //! [`data`] is the layout of the data directory; `history` joins the read model to the partition;
-//! [`server`](mod@server) starts and stops; `builtin` are the workers that come with it, [`airbyte`] the key and the clients of that face; [`listen`] is the port; [`watch`] is `/health` and
+//! [`server`](mod@server) starts and stops; `builtin` are the workers that come with it, [`airbyte`] the
+//! key and the clients of that face; [`listen`] is the port, `origin` what browsers may ask of it;
+//! [`watch`] is `/health` and
 //! `/metrics`; [`logging`] is what goes to standard error and to a collector of traces, `trace` the
 //! span of a request;
 //! [`error`] is everything that can go wrong.
@@ -22,6 +24,7 @@ pub mod error;
 mod history;
 pub mod listen;
 pub mod logging;
+mod origin;
 pub mod server;
 pub mod settings;
 mod trace;
