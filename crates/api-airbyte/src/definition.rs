@@ -11,8 +11,8 @@ use crate::document::{Definition, Destination, Kept, Launch, Side, Source, Works
 use crate::extract::{At, Object, Page, Params, checked_name};
 use crate::face::{Face, Found};
 use crate::failure::{Answered, Failure};
-use crate::job;
 use crate::token::Caller;
+use crate::{job, secret};
 
 pub(crate) fn routes() -> Router<Face> {
     Router::new().route("/workspaces/{workspace}/definitions/{side}", get(list).post(create)).route(
@@ -211,7 +211,8 @@ async fn create(
     let name = checked_name(name.ok_or_else(|| Failure::missing("name"))?)?;
     let repository = given.docker_repository.unwrap_or_default();
     let tag = given.docker_image_tag.unwrap_or_default();
-    let launch = launch_of(given.launch, &repository, &tag)?;
+    let launch = given.launch.map(|launch| unmasked(launch, None)).transpose()?;
+    let launch = launch_of(launch, &repository, &tag)?;
     let last = repository.rsplit('/').next().filter(|last| !last.is_empty());
     let from_name = name.to_lowercase().split_whitespace().collect::<Vec<_>>().join("-");
     let connector_type = given.connector_type.as_deref().or(last).unwrap_or(&from_name);
@@ -258,6 +259,25 @@ fn launch_of(given: Option<Launch>, repository: &str, tag: &str) -> Answered<Lau
     }
 }
 
+/// A launch as a client gave it, with what was kept before where it sent the mask back.
+fn unmasked(mut launch: Launch, before: Option<&Launch>) -> Answered<Launch> {
+    if let Launch::Command { environment: Some(given), .. } = &mut launch {
+        let before = match before {
+            Some(Launch::Command { environment, .. }) => environment.as_ref(),
+            Some(Launch::Python { .. } | Launch::Docker { .. }) | None => None,
+        };
+        for (name, text) in given {
+            let kept = before.and_then(|before| before.get(name)).map(|kept| json!(kept));
+            let mut value = json!(text);
+            secret::unmasked(&mut value, kept.as_ref(), &format!("launch.environment.{name}"))?;
+            if let Value::String(kept) = value {
+                *text = kept;
+            }
+        }
+    }
+    Ok(launch)
+}
+
 async fn show(
     State(face): State<Face>,
     caller: Caller,
@@ -292,7 +312,8 @@ async fn update(
                 }
             }
             if let Some(launch) = given.launch.clone() {
-                definition.launch = launch_of(Some(launch), "", "")?;
+                let before = Some(&definition.launch);
+                definition.launch = launch_of(Some(unmasked(launch, before)?), "", "")?;
             }
             if given.documentation_url.is_some() {
                 definition.documentation_url.clone_from(&given.documentation_url);
