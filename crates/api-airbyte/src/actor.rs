@@ -99,7 +99,7 @@ async fn create<T: Acting>(
     let named = (given.definition_id.as_deref(), connector_type.as_deref());
     let definition = resolved(&face, tenant, T::SIDE, &workspace, named).await?;
     let spec = definition.spec.as_ref();
-    if spec.is_none() {
+    if definition.spec_at.is_none() {
         // For the next time; now names say what is secret.
         job::ask_for_spec(&face, tenant, &definition).await?;
     }

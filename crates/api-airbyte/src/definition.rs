@@ -60,6 +60,7 @@ pub(crate) fn built_in(now_ms: u64) -> impl Iterator<Item = Definition> {
         docker_image_tag: "latest".to_owned(),
         launch: Launch::Python { package: package.to_owned(), version: None, program: None },
         spec: None,
+        spec_at: None,
         created_at: now_ms,
         updated_at: now_ms,
         rest: Map::new(),
@@ -229,6 +230,7 @@ async fn create(
         docker_image_tag: tag,
         launch,
         spec: None,
+        spec_at: None,
         created_at: now_ms,
         updated_at: now_ms,
         rest: Map::new(),
@@ -288,7 +290,7 @@ async fn show(
     Ok(Shown(shown(&found.is)))
 }
 
-/// A new version of the connector: what was known of the old one's spec is not kept.
+/// What the old connector said of itself counts until a new one has said it.
 async fn update(
     State(face): State<Face>,
     caller: Caller,
@@ -301,6 +303,7 @@ async fn update(
     let name = given.name.as_deref().map(checked_name).transpose()?;
     let changed = face
         .change(tenant, &place.id, |definition: &mut Definition| {
+            let launch = definition.launch.clone();
             if let Some(name) = &name {
                 definition.name.clone_from(name);
             }
@@ -318,11 +321,16 @@ async fn update(
             if given.documentation_url.is_some() {
                 definition.documentation_url.clone_from(&given.documentation_url);
             }
-            definition.spec = None;
+            if definition.launch != launch {
+                definition.spec_at = None;
+            }
             Ok(())
         })
         .await?;
-    job::ask_for_spec(&face, tenant, &changed).await?;
+    // Also when somebody was asked already: that answer is about what was changed now.
+    if changed.spec_at.is_none() {
+        job::ask_for_spec(&face, tenant, &changed).await?;
+    }
     Ok(Shown(shown(&changed)))
 }
 

@@ -187,7 +187,8 @@ impl Face {
     }
 }
 
-/// Asks what a connector wants to know, unless somebody has.
+/// Asks what a connector wants to know, unless somebody has. The answer for an earlier definition is another
+/// job's, and is not kept.
 pub(crate) async fn ask_for_spec(
     face: &Face,
     tenant: &str,
@@ -198,7 +199,7 @@ pub(crate) async fn ask_for_spec(
         queue: SPEC_QUEUE,
         job_type: "",
         workspace: &definition.workspace_id,
-        unique_key: id,
+        unique_key: &format!("{id}.{}", definition.updated_at),
         payload: json!({ "definitionId": id }),
         retry: RetryPolicy::default(),
     };

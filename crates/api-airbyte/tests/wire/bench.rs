@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use windlass_gateway::request::{HandedJob, Wanted};
+use windlass_gateway::request::{HandedJob, JobFilter, Wanted};
 use windlass_gateway::{Gateway, PollRequest};
 use windlass_record::command::{
     Command, CompleteJob, DocumentWrite, FailJob, FailureKind, Lease, QueueName, ReportProgress,
@@ -222,6 +222,17 @@ impl Bench {
         let request = PollRequest { wanted, jobs_max: 1, bytes_max: 1 << 20, wait_ms };
         let mut jobs = self.gateway().poll(request).await.unwrap();
         jobs.pop().expect("a job")
+    }
+
+    /// How many jobs of a queue have not ended.
+    pub(crate) async fn live(&self, queue: &str) -> usize {
+        let filter = JobFilter {
+            tenant: Some(TENANT.into()),
+            queue: Some(queue.into()),
+            limit: 100,
+            ..JobFilter::default()
+        };
+        self.gateway().jobs(filter).await.unwrap().0.len()
     }
 
     /// Ends a job well, with documents.

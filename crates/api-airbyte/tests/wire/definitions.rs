@@ -46,15 +46,24 @@ async fn a_definition_lives_and_its_connector_is_asked_what_it_wants_to_know() {
     assert_eq!(payload(&job), json!({ "definitionId": id }));
     let (_, mut kept) = bench.document("airbyte.definition", &id).await.unwrap();
     kept["spec"] = json!({ "connectionSpecification": {} });
+    kept["specAt"] = json!(1);
     kept["future"] = json!("kept");
     bench.complete(&job, json!({}), vec![write("airbyte.definition", &id, kept)]).await;
 
     let one = path(&format!("destinations/{id}"));
+    bench.put(&one, json!({ "name": "Nothing", "dockerImageTag": "1" })).await.shown();
+    assert_eq!(bench.live("airbyte.spec").await, 0, "its connector is the same");
     let changed = bench.put(&one, json!({ "name": "None", "dockerImageTag": "2" })).await.shown();
     assert_eq!(changed["launch"]["image"], "me/destination-null:2");
     let (_, kept) = bench.document("airbyte.definition", &id).await.unwrap();
-    assert_eq!((kept.get("spec"), &kept["future"]), (None, &json!("kept")));
-    bench.take("airbyte.spec").await;
+    assert_eq!(kept["spec"], json!({ "connectionSpecification": {} }), "until there is another");
+    assert_eq!((kept.get("specAt"), &kept["future"]), (None, &json!("kept")));
+    // Who asked for another version does not answer for this one.
+    assert_eq!(bench.live("airbyte.spec").await, 1);
+    bench.put(&one, json!({ "name": "None", "dockerImageTag": "3" })).await.shown();
+    assert_eq!(bench.live("airbyte.spec").await, 2);
+    let changed = bench.put(&one, json!({ "name": "Null" })).await.shown();
+    assert_eq!(bench.live("airbyte.spec").await, 3, "nothing is known yet of its connector");
 
     let configuration = json!({});
     let body = json!({
