@@ -345,7 +345,7 @@ pub(crate) async fn remove(face: &Face, tenant: &str, connection: &Connection) -
     let id = &connection.connection_id;
     timing::delete(face, tenant, id).await?;
     face.delete(tenant, Connection::KIND, &[id.as_str().into()]).await?;
-    if let Some(job) = job_list::live(face, tenant, connection).await? {
+    if let Some(job) = job_list::live(face, tenant, id).await? {
         // It may have ended meanwhile.
         let _ended = ask_to_end(face, job.key).await;
         if face.job_ended(job.key, CANCEL_WAIT_MAX).await?.is_none() {

@@ -120,13 +120,9 @@ async fn sweep(face: &Face, tenant: &str, known: &BTreeSet<&str>) -> Answered<()
             }
         }
     }
-    if left.is_empty() {
-        return Ok(());
-    }
-    let live = job_list::jobs(face, tenant, None, |job| job.outcome.is_none()).await?;
     for gone in left {
         // A runner that is still there ends in good order first.
-        if !live.iter().any(|job| *job.unique_key == *gone) {
+        if job_list::live(face, tenant, &gone).await?.is_none() {
             connection::forget(face, tenant, &gone).await?;
         }
     }

@@ -1,8 +1,8 @@
 //! When connections sync by themselves: a schedule of the engine each, that this face owns.
 
 use serde::{Deserialize, Serialize};
+use windlass_gateway::GatewayError;
 use windlass_gateway::request::{Answer, Schedule, ScheduleFilter};
-use windlass_gateway::{GatewayError, request::JobView};
 use windlass_record::command::Command;
 use windlass_record::rejection::Rejection;
 use windlass_record::schedule::{
@@ -142,7 +142,8 @@ fn every(anchor: Anchor) -> ScheduleTimes {
 }
 
 /// From when an interval counts, and whether it is over: the newest job of the connection, or now if
-/// there is none. What is under way with the same interval goes on as it is.
+/// there is none. What is under way with the same interval goes on as it is. That of a connection that is
+/// not active is reckoned when it becomes so again, and that of a new one has nothing to look for.
 async fn anchored(
     face: &Face,
     tenant: &str,
@@ -150,17 +151,19 @@ async fn anchored(
     interval_ms: u64,
     old: Option<&Schedule>,
 ) -> Answered<(Anchor, bool)> {
-    if let Some(old) = old.filter(|old| old.paused.is_none())
+    let is_active = connection.status == Status::Active;
+    if let Some(old) = old.filter(|old| old.paused.is_none() || !is_active)
         && let Ok(anchor) = serde_json::from_str::<Anchor>(&old.settings.spec)
         && anchor.interval_ms == interval_ms
     {
         return Ok((anchor, false));
     }
     let now_ms = face.now_ms().await?;
-    let of_it = |job: &JobView| *job.unique_key == *connection.connection_id;
-    let workspace = Some(connection.workspace_id.as_str());
-    let jobs = job_list::jobs(face, tenant, workspace, of_it).await?;
-    let newest = jobs.iter().map(|job| job.created_ms).max();
+    let is_new = old.is_none() && connection.updated_at == connection.created_at;
+    let newest = match is_active && !is_new {
+        true => job_list::newest_ms(face, tenant, connection).await?,
+        false => None,
+    };
     Ok(match newest.filter(|made_ms| made_ms.saturating_add(interval_ms) > now_ms) {
         Some(anchor_ms) => (Anchor { interval_ms, anchor_ms }, false),
         None => (Anchor { interval_ms, anchor_ms: now_ms }, true),

@@ -7,6 +7,7 @@ use windlass_partition::request::{
     JobFilter, JobView, Query, QueryAnswer, QueueView, Request, Schedule, ScheduleFilter,
     SchedulePage, StatusView, Timetable, WhyView,
 };
+use windlass_record::command::QueueName;
 use windlass_record::id::JobKey;
 use windlass_record::rejection::Rejection;
 use windlass_record::schedule::{ScheduleName, ScheduleRejection, ScheduleTimes};
@@ -89,6 +90,19 @@ impl Gateway {
             unreachable!("{MISMATCH}")
         };
         Ok((jobs, next))
+    }
+
+    /// The job that holds a unique key of a queue. It may have ended, and hold it for a while.
+    pub async fn holder(
+        &self,
+        queue: QueueName,
+        unique_key: &str,
+    ) -> Result<Option<JobKey>, GatewayError> {
+        let query = Query::Holder { queue, unique_key: unique_key.into() };
+        let QueryAnswer::Holder(holder) = self.query(query).await? else {
+            unreachable!("{MISMATCH}")
+        };
+        Ok(holder)
     }
 
     /// Where a job is and why it is not running.

@@ -41,6 +41,10 @@ impl Core {
         let answer = match query {
             Query::Job(key) => QueryAnswer::Job(self.job_view(*key, &mut missing)),
             Query::Jobs(filter) => self.jobs(filter),
+            Query::Holder { queue, unique_key } => {
+                let state = self.engine.state();
+                QueryAnswer::Holder(state.holder(queue, unique_key, self.now_ms()))
+            }
             Query::Why(key) => QueryAnswer::Why(self.why_view(*key)),
             Query::Queues(tenant) => QueryAnswer::Queues(self.queue_views(tenant.as_deref())),
             Query::Document { tenant, kind, id } => {

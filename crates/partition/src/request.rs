@@ -264,6 +264,13 @@ pub enum Query {
     Job(JobKey),
     /// Jobs that match, a page at a time.
     Jobs(JobFilter),
+    /// The job that holds a unique key.
+    Holder {
+        /// In this queue.
+        queue: QueueName,
+        /// The key.
+        unique_key: Box<str>,
+    },
     /// Where a job is and why it is not running.
     Why(JobKey),
     /// Queues of a tenant; of all when `None`.
@@ -351,6 +358,8 @@ pub enum QueryAnswer {
     Job(Option<Box<JobView>>),
     /// A page, and where the next begins; 0 is "no more".
     Jobs(Vec<JobView>, u64),
+    /// `None`: nobody holds it.
+    Holder(Option<JobKey>),
     /// `None`: no such job, live or remembered.
     Why(Option<Box<WhyView>>),
     /// The queues.
