@@ -16,7 +16,7 @@ use crate::face::Face;
 use crate::failure::{Answered, Failure};
 use crate::job::ask_to_end;
 use crate::job_list;
-use crate::limit::{CANCEL_WAIT_MAX, DOCUMENTS_MAX};
+use crate::limit::{CANCEL_WAIT_MAX, CONNECTIONS_MAX, DOCUMENTS_MAX};
 use crate::timing;
 use crate::token::Caller;
 
@@ -248,6 +248,12 @@ async fn create(
     given.put_over(&mut connection)?;
     check_streams(&face, tenant, &connection).await?;
     timing::check(&face, &connection.schedule).await?;
+    // Some that are made at once may get past it.
+    let known = face.ids(tenant, Connection::KIND, "", CONNECTIONS_MAX).await?;
+    if known.len() >= CONNECTIONS_MAX {
+        let detail = format!("There are {CONNECTIONS_MAX} connections, and may be no more.");
+        return Err(Failure::unprocessable(detail));
+    }
     face.make(tenant, &connection).await?;
     timing::put(&face, tenant, &connection).await?;
     Ok(Shown(shown_of(&face, tenant, &connection).await?))

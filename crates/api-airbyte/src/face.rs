@@ -90,7 +90,7 @@ impl Face {
         Ok(found)
     }
 
-    /// Ids of a kind that begin so, at most so many.
+    /// Ids of a kind that begin so, at most so many, and at most what a partition has of documents.
     pub(crate) async fn ids(
         &self,
         tenant: &str,

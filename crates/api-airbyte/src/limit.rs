@@ -13,6 +13,9 @@ pub const PAGE_ITEMS_DEFAULT: usize = 20;
 /// Documents of one kind that are looked at for a list.
 pub const DOCUMENTS_MAX: usize = 100_000;
 
+/// Connections of one tenant: what a list shows.
+pub const CONNECTIONS_MAX: usize = DOCUMENTS_MAX;
+
 /// Documents that are read at once.
 pub const READS_AT_ONCE: usize = 64;
 

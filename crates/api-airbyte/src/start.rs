@@ -14,7 +14,7 @@ use crate::document::{ATTEMPT, Acting, Connection, Definition, Destination, Kept
 use crate::face::{Face, Found};
 use crate::failure::{Answered, Failure};
 use crate::job::{CHECK_QUEUE, DISCOVER_QUEUE, SPEC_QUEUE, SYNC_QUEUE};
-use crate::limit::{DOCUMENTS_MAX, FINISHED_MAX, FINISHED_MS};
+use crate::limit::{FINISHED_MAX, FINISHED_MS};
 use crate::vault::sealed_text;
 use crate::workspace::default_workspace;
 use crate::{TENANT_DEFAULT, connection, job_list, scope, timing};
@@ -92,8 +92,9 @@ async fn make_missing<T: Kept>(face: &Face, tenant: &str, document: &T) -> Answe
 
 /// A crash may have come between a connection and its schedule, or between it and what it left.
 async fn align(face: &Face, tenant: &str, started: &mut Started) -> Answered<()> {
-    // By their ids: one that cannot be read is there all the same.
-    let known = face.ids(tenant, Connection::KIND, "", DOCUMENTS_MAX).await?;
+    // By their ids: one that cannot be read is there all the same. All of them, however many: what belongs to
+    // none of them is removed.
+    let known = face.ids(tenant, Connection::KIND, "", usize::MAX).await?;
     let known: BTreeSet<&str> = known.iter().map(|id| &**id).collect();
     started.connections += known.len();
     for found in face.all::<Connection>(tenant).await? {
@@ -113,7 +114,7 @@ async fn align(face: &Face, tenant: &str, started: &mut Started) -> Answered<()>
 async fn sweep(face: &Face, tenant: &str, known: &BTreeSet<&str>) -> Answered<()> {
     let mut left: BTreeSet<String> = BTreeSet::new();
     for kind in [STATE, ATTEMPT] {
-        for id in face.ids(tenant, kind, "", DOCUMENTS_MAX).await? {
+        for id in face.ids(tenant, kind, "", usize::MAX).await? {
             let connection = id.split('.').next().unwrap_or_default();
             if !known.contains(connection) {
                 left.insert(connection.to_owned());

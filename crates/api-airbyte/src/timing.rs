@@ -84,6 +84,7 @@ pub(crate) async fn put(face: &Face, tenant: &str, connection: &Connection) -> A
     let old = face.gateway.schedule(name.clone()).await?;
     let is_active = connection.status == Status::Active;
     let (times, anchor, due_now) = match &connection.schedule {
+        Timing::Manual if old.is_none() => return Ok(()),
         Timing::Manual => return delete(face, tenant, &connection.connection_id).await,
         Timing::Cron { cron_expression } => {
             let times = quartz::times(cron_expression).map_err(Failure::invalid)?;

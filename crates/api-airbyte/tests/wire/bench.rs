@@ -10,7 +10,8 @@ use tokio::net::TcpStream;
 use windlass_gateway::request::{HandedJob, JobFilter, Wanted};
 use windlass_gateway::{Gateway, PollRequest};
 use windlass_record::command::{
-    Command, CompleteJob, DocumentWrite, FailJob, FailureKind, Lease, QueueName, ReportProgress,
+    Command, CompleteJob, DocumentWrite, FailJob, FailureKind, Lease, PutDocuments, QueueName,
+    ReportProgress,
 };
 use windlass_record::id::Token;
 use windlass_server::settings::{FaceListen, Switch};
@@ -271,6 +272,12 @@ impl Bench {
             documents,
         });
         self.gateway().result(command).await.unwrap();
+    }
+
+    /// Documents as somebody else writes them.
+    pub(crate) async fn put_documents(&self, documents: Vec<DocumentWrite>) {
+        let put = Command::PutDocuments(PutDocuments { documents });
+        self.gateway().command(put).await.unwrap();
     }
 
     /// A document, if it is there.
