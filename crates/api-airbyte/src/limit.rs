@@ -51,6 +51,10 @@ pub const DEPTH_MAX: usize = 64;
 /// Branches of a schema that are looked at for one value.
 pub const BRANCHES_MAX: usize = 10_000;
 
+/// Pairs of items, as they were and as they are given, that are compared to find whose secrets the masks in a
+/// list are.
+pub const LIST_LOOKS_MAX: usize = 1_000_000;
+
 /// Finished jobs of a queue that are kept for look-ups, unless somebody configured the queue.
 pub const FINISHED_MAX: u32 = 10_000;
 

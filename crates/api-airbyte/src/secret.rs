@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 
 use crate::failure::{Answered, Failure};
-use crate::limit::{BRANCHES_MAX, DEPTH_MAX};
+use crate::limit::{BRANCHES_MAX, DEPTH_MAX, LIST_LOOKS_MAX};
 use crate::vault::{MASK, SEALED, VaultError, is_sealed};
 
 /// What is done with a secret.
@@ -68,11 +68,72 @@ pub(crate) fn unmasked(given: &mut Value, before: Option<&Value>, path: &str) ->
             let before = before.and_then(|before| before.get(name));
             unmasked(field, before, &format!("{path}.{name}"))
         }),
-        Value::Array(items) => items.iter_mut().enumerate().try_for_each(|(index, item)| {
-            let before = before.and_then(|before| before.get(index));
-            unmasked(item, before, &format!("{path}[{index}]"))
-        }),
+        Value::Array(items) => {
+            let before = before.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            let kept = counterparts(items, before);
+            items.iter_mut().zip(kept).enumerate().try_for_each(|(index, (item, kept))| {
+                unmasked(item, kept, &format!("{path}[{index}]"))
+            })
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
+    }
+}
+
+/// Which item of a list each given one was before, as far as it matters. Clients take items out, add some and
+/// change their order, and no secret may come to another's item: what counts is what they were shown. Only an
+/// item that was changed itself is known by its place, in a list as long as it was.
+fn counterparts<'b>(given: &[Value], before: &'b [Value]) -> Vec<Option<&'b Value>> {
+    let counterpart = |(index, item): (usize, &Value)| {
+        if !has_mask(item) {
+            return None;
+        }
+        let in_place = before.get(index).filter(|_| given.len() == before.len());
+        if let Some(kept) = in_place.filter(|kept| is_shown_as(kept, item)) {
+            return Some(kept);
+        }
+        if given.len().saturating_mul(before.len()) > LIST_LOOKS_MAX {
+            return None;
+        }
+        let mut alike = before.iter().filter(|kept| is_shown_as(kept, item));
+        // Of several that look the same nobody knows which one is gone, unless all are there.
+        let same = |others: &[Value]| others.iter().filter(|other| *other == item).count();
+        match alike.clone().count() {
+            0 => in_place.filter(|kept| !given.iter().any(|other| is_shown_as(kept, other))),
+            count if count == same(given) => {
+                alike.nth(same(given.get(..index).unwrap_or_default()))
+            }
+            _ => None,
+        }
+    };
+    given.iter().enumerate().map(counterpart).collect()
+}
+
+fn has_mask(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text == MASK,
+        Value::Array(items) => items.iter().any(has_mask),
+        Value::Object(fields) => fields.values().any(has_mask),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Whether clients saw this instead of what is kept. The mask may stand for all that can be secret.
+fn is_shown_as(kept: &Value, shown: &Value) -> bool {
+    if shown.as_str() == Some(MASK) {
+        return !matches!(kept, Value::Null | Value::Bool(_));
+    }
+    match (kept, shown) {
+        (Value::Array(kept), Value::Array(shown)) => {
+            kept.len() == shown.len()
+                && kept.iter().zip(shown).all(|(kept, it)| is_shown_as(kept, it))
+        }
+        (Value::Object(kept), Value::Object(shown)) => {
+            let is_there = |(name, kept): (&String, &Value)| {
+                shown.get(name).is_some_and(|shown| is_shown_as(kept, shown))
+            };
+            kept.len() == shown.len() && kept.iter().all(is_there)
+        }
+        (kept, shown) => kept == shown,
     }
 }
 
@@ -349,6 +410,49 @@ mod tests {
         assert_eq!(given, json!({ "a": { SEALED: "x" }, "l": [{ "b": "y" }], "c": 1 }));
         assert!(unmasked(&mut json!({ "d": MASK }), Some(&before), "configuration").is_err());
         assert!(unmasked(&mut json!({ "a": { SEALED: "x" } }), None, "configuration").is_err());
+    }
+
+    #[test]
+    fn a_mask_in_a_list_keeps_the_secret_of_its_own_item() {
+        let item = |name: &str, secret: &str| json!({ "n": name, "s": { SEALED: secret } });
+        let shown = |name: &str| json!({ "n": name, "s": MASK });
+        let (a, b) = (item("a", "1"), item("b", "2"));
+        let new = json!({ "n": "new", "s": "plain" });
+        let many: Vec<Value> = (0..1_001).map(|it| item(&it.to_string(), "s")).collect();
+        let back: Vec<Value> = (1..1_001).map(|it| shown(&it.to_string())).collect();
+        for (before, given, expected) in [
+            // Taken out, moved, added.
+            (json!([a, b]), json!([shown("b")]), Some(json!([b]))),
+            (json!([a, b]), json!([shown("b"), shown("a")]), Some(json!([b, a]))),
+            (json!([a]), json!([new, shown("a")]), Some(json!([new, a]))),
+            (json!([a, b]), json!([new, shown("a")]), Some(json!([new, a]))),
+            // Changed in its place.
+            (json!([a, b]), json!([shown("a"), shown("c")]), Some(json!([a, item("c", "2")]))),
+            // What was shown elsewhere is not another's, and what is new has none.
+            (json!([a, b]), json!([shown("c"), shown("a")]), None),
+            (json!([a]), json!([shown("a"), shown("c")]), None),
+            // Those that look the same are all there, or nobody knows.
+            (
+                json!([a, b, item("a", "3")]),
+                json!([shown("a"), shown("a")]),
+                Some(json!([a, item("a", "3")])),
+            ),
+            (json!([a, item("a", "3")]), json!([shown("a")]), None),
+            (
+                json!([{ SEALED: "1" }, { SEALED: "2" }]),
+                json!([MASK, MASK]),
+                Some(json!([{ SEALED: "1" }, { SEALED: "2" }])),
+            ),
+            (json!([{ SEALED: "1" }, { SEALED: "2" }]), json!([MASK]), None),
+            (json!([[a], [b]]), json!([[shown("b")]]), Some(json!([[b]]))),
+            // Nobody looks for ever.
+            (json!(many), json!(back), None),
+            (json!(many[1..]), json!(back[1..]), Some(json!(many[2..]))),
+        ] {
+            let mut after = given.clone();
+            let done = unmasked(&mut after, Some(&before), "configuration");
+            assert_eq!(done.is_ok().then_some(after), expected, "{before} {given}");
+        }
     }
 
     #[test]
