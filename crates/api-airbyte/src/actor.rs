@@ -16,7 +16,7 @@ use crate::extract::{At, Object, Page, Params, checked_name};
 use crate::face::{Face, Found};
 use crate::failure::{Answered, Failure};
 use crate::token::Caller;
-use crate::vault::VaultError;
+use crate::vault::{VaultError, is_sealed};
 use crate::{connection, job, scope, secret};
 
 pub(crate) fn routes() -> Router<Face> {
@@ -231,7 +231,10 @@ async fn change<T: Acting>(
                 actor.name.clone_from(name);
             }
             if let Some(configuration) = given.configuration.clone() {
-                let before = std::mem::take(&mut actor.configuration);
+                let mut before = std::mem::take(&mut actor.configuration);
+                if how == How::Merge {
+                    unseal_whole(face, &scope, &mut before)?;
+                }
                 let mut after = configured(before, configuration, how)?;
                 seal::<T>(face, &scope, &mut after, spec.as_ref())?;
                 actor.configuration = after;
@@ -243,6 +246,19 @@ async fn change<T: Acting>(
         })
         .await?;
     Ok(Shown(shown(&changed, spec.as_ref())))
+}
+
+/// A configuration that is a secret as a whole, as those are that too much describes, is opened: fields
+/// that were put beside what is sealed would damage it.
+fn unseal_whole(face: &Face, scope: &str, configuration: &mut Value) -> Answered<()> {
+    if !is_sealed(configuration) {
+        return Ok(());
+    }
+    face.settings.vault.open(scope, configuration).map_err(|error| {
+        Failure::conflict(format!(
+            "The configuration cannot be opened; PUT gives it anew: {error}."
+        ))
+    })
 }
 
 /// The configuration after a change.

@@ -2,6 +2,8 @@
 //! field that no spec describes looks like one. In doubt it is a secret: to seal too much costs nothing,
 //! as what a connector gets is opened.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use crate::failure::{Answered, Failure};
@@ -161,19 +163,27 @@ struct Schemas<'s> {
 }
 
 impl<'s> Schemas<'s> {
-    /// With all branches; `None` if there are too many.
+    /// With all branches, each once, as schemas may name themselves; `None` if there are too many.
     fn spread(&self) -> Option<Vec<&'s Value>> {
-        let mut all: Vec<&Value> = self.of.clone();
+        let mut all: Vec<&Value> = Vec::new();
+        let mut known: HashSet<*const Value> = HashSet::new();
+        let mut add = |all: &mut Vec<&'s Value>, schema: &'s Value| {
+            if known.insert(std::ptr::from_ref(schema)) {
+                all.push(schema);
+            }
+        };
+        self.of.iter().for_each(|schema| add(&mut all, schema));
         let mut next = 0;
         while let Some(schema) = all.get(next).copied() {
             next += 1;
             for branch in ["oneOf", "anyOf", "allOf"] {
-                all.extend(schema.get(branch).and_then(Value::as_array).into_iter().flatten());
+                let branches = schema.get(branch).and_then(Value::as_array);
+                branches.into_iter().flatten().for_each(|branch| add(&mut all, branch));
             }
             if let Some(at) = schema.get("$ref").and_then(Value::as_str)
                 && let Some(named) = at.strip_prefix('#').and_then(|at| self.root.pointer(at))
             {
-                all.push(named);
+                add(&mut all, named);
             }
             if all.len() > BRANCHES_MAX {
                 return None;
@@ -397,8 +407,19 @@ mod tests {
 
     #[test]
     fn a_schema_that_names_itself_comes_to_an_end() {
-        let spec =
-            json!({ "connectionSpecification": { "oneOf": [{ "$ref": "#" }, { "$ref": "#" }] } });
+        let spec = json!({ "connectionSpecification": {
+            "oneOf": [{ "$ref": "#" }, { "$ref": "#" }],
+            "properties": { "p": { "airbyte_secret": true }, "child": { "$ref": "#" } },
+        } });
+        let given = json!({ "a": "b", "child": { "child": { "a": "b", "p": "c" } } });
+        let expected = json!({ "a": "b", "child": { "child": { "a": "b", "p": MASK } } });
+        assert_eq!(shown(given, Some(spec)), expected);
+    }
+
+    #[test]
+    fn what_too_many_schemas_describe_is_a_secret() {
+        let many = vec![json!({}); BRANCHES_MAX + 1];
+        let spec = json!({ "connectionSpecification": { "anyOf": many } });
         assert_eq!(shown(json!({ "a": "b" }), Some(spec)), json!(MASK));
     }
 

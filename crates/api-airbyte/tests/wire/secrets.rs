@@ -81,6 +81,33 @@ async fn the_spec_says_what_is_secret_once_it_is_known() {
 }
 
 #[tokio::test]
+async fn a_configuration_that_is_sealed_as_a_whole_can_be_changed() {
+    let mut bench = Bench::start().await;
+    let definition = "dfd88b22-b603-4c3d-aad7-3701784586b1";
+    let made = make(&bench, json!({ "a": 1, "b": { "c": 2 } })).await;
+    let job = bench.take("airbyte.spec").await;
+    let (_, mut kept) = bench.document("airbyte.definition", definition).await.unwrap();
+    kept["spec"] = json!({ "connectionSpecification": { "anyOf": vec![json!({}); 10_001] } });
+    bench.complete(&job, json!({}), vec![write("airbyte.definition", definition, kept)]).await;
+    bench.again().await;
+    let id = text(&made["sourceId"]);
+    let path = format!("/sources/{id}");
+    let (_, document) = bench.document("airbyte.source", &id).await.unwrap();
+    assert!(document["configuration"]["$sealed"].is_string(), "{document}");
+    let change = json!({ "configuration": { "b": { "d": 3 } } });
+    assert_eq!(bench.patch(&path, change).await.shown()["configuration"], MASK);
+    assert_eq!(opened(&bench, &id).await, json!({ "a": 1, "b": { "c": 2, "d": 3 } }));
+
+    std::fs::remove_file(bench.dir.path().join("data/airbyte.key")).unwrap();
+    bench.again().await;
+    let change = json!({ "configuration": { "a": 2 } });
+    bench.patch(&path, change.clone()).await.fails(409, "state-conflict");
+    let whole = json!({ "name": "s", "configuration": { "a": 2 } });
+    bench.put(&path, whole).await.shown();
+    assert_eq!(opened(&bench, &id).await, json!({ "a": 2 }));
+}
+
+#[tokio::test]
 async fn the_key_outlives_a_restart() {
     let mut bench = Bench::start().await;
     let id = text(&make(&bench, json!({ "password": "hunter2" })).await["sourceId"]);
