@@ -287,15 +287,13 @@ async fn remove<T: Acting>(
 ) -> Answered<NoContent> {
     let tenant = &caller.tenant;
     face.find::<T>(tenant, &id).await?;
-    for found in face.all::<Connection>(tenant).await? {
-        let end = match T::SIDE {
-            Side::Source => &found.is.source_id,
-            Side::Destination => &found.is.destination_id,
-        };
-        if *end == id {
-            connection::remove(&face, tenant, &found.is).await?;
-        }
-    }
+    let connections = face.all::<Connection>(tenant).await?.into_iter().map(|found| found.is);
+    let its = connections.filter(|connection| match T::SIDE {
+        Side::Source => connection.source_id == id,
+        Side::Destination => connection.destination_id == id,
+    });
+    let its: Vec<String> = its.map(|connection| connection.connection_id).collect();
+    connection::remove(&face, tenant, &its).await?;
     let ids = [Box::from(id)];
     face.delete(tenant, T::KIND, &ids).await?;
     if T::SIDE == Side::Source {

@@ -3,7 +3,6 @@
 use std::collections::HashSet;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use tokio::sync::Mutex;
@@ -194,13 +193,12 @@ impl Face {
         Ok(self.gateway.job(key).await?)
     }
 
-    /// A job once it has ended; `None` if it did not within this time, or is not known.
+    /// A job once it has ended; `None` if it did not until then, or is not known.
     pub(crate) async fn job_ended(
         &self,
         key: JobKey,
-        at_most: Duration,
+        until: Instant,
     ) -> Answered<Option<Box<JobView>>> {
-        let until = Instant::now() + at_most;
         let look = || async {
             Ok(match self.job(key).await? {
                 Some(job) if job.outcome.is_none() => None,

@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::routing::get;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use windlass_gateway::GatewayError;
 use windlass_gateway::request::{Answer, JobView};
 use windlass_record::command::{CancelJob, Command, CreateJob, Due, JobOptions, QueueName};
@@ -333,7 +334,7 @@ async fn cancel(
         Err(GatewayError::Rejected(Rejection::JobNotFound { .. })) => return Err(ended()),
         Err(error) => return Err(error.into()),
     }
-    face.job_ended(job.key, CANCEL_WAIT_MAX).await?;
+    face.job_ended(job.key, Instant::now() + CANCEL_WAIT_MAX).await?;
     let job = found(&face, &caller.tenant, &id).await?;
     Ok(Shown(shown(&face, &job).await?))
 }

@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 use windlass_gateway::request::JobView;
 
 use crate::answer::Shown;
@@ -83,7 +84,7 @@ async fn catalog(
     }
     let workspace = &source.is.actor.workspace_id;
     let job = job::ask_for_streams(face, tenant, workspace, id).await?;
-    let Some(ended) = face.job_ended(job, DISCOVER_WAIT_MAX).await? else {
+    let Some(ended) = face.job_ended(job, Instant::now() + DISCOVER_WAIT_MAX).await? else {
         let detail = "The source has not shown its streams yet; it is still being asked.";
         return Err(Failure::new(StatusCode::GATEWAY_TIMEOUT, "try-again-later", detail));
     };

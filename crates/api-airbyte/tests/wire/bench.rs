@@ -274,6 +274,15 @@ impl Bench {
         self.gateway().result(command).await.unwrap();
     }
 
+    /// Waits until a job that runs is to end.
+    pub(crate) async fn until_cancel_asked(&self, job: &HandedJob) {
+        until(async || {
+            let view = self.gateway().job(job.key).await.unwrap().unwrap();
+            view.cancel_asked.then_some(())
+        })
+        .await;
+    }
+
     /// Documents as somebody else writes them.
     pub(crate) async fn put_documents(&self, documents: Vec<DocumentWrite>) {
         let put = Command::PutDocuments(PutDocuments { documents });

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, NOWHERE, WORKSPACE, payload, text, until, write};
+use crate::bench::{Bench, NOWHERE, WORKSPACE, payload, text, write};
 
 async fn connection(bench: &Bench) -> String {
     text(&bench.connect(json!({})).await["connectionId"])
@@ -95,11 +95,7 @@ async fn a_job_is_cancelled() {
     let handed = bench.take("airbyte.sync").await;
     let path = format!("/jobs/{}", running["jobId"]);
     let (answer, ()) = tokio::join!(bench.delete(&path), async {
-        until(async || {
-            let view = bench.gateway().job(handed.key).await.unwrap().unwrap();
-            view.cancel_asked.then_some(())
-        })
-        .await;
+        bench.until_cancel_asked(&handed).await;
         bench.complete(&handed, json!({}), Vec::new()).await;
     });
     assert_eq!(answer.shown()["status"], "cancelled");
