@@ -256,7 +256,7 @@ async fn create(
         return Err(Failure::unprocessable(detail));
     }
     face.make(tenant, &connection).await?;
-    timing::put(&face, tenant, &connection).await?;
+    timing::put(&face, tenant, &connection.connection_id).await?;
     Ok(Shown(shown_of(&face, tenant, &connection).await?))
 }
 
@@ -332,7 +332,7 @@ async fn patch(
     }
     let changed =
         face.change(tenant, &id, |connection: &mut Connection| given.put_over(connection)).await?;
-    timing::put(&face, tenant, &changed).await?;
+    timing::put(&face, tenant, &changed.connection_id).await?;
     Ok(Shown(shown_of(&face, tenant, &changed).await?))
 }
 
@@ -351,8 +351,9 @@ async fn delete(
 pub(crate) async fn remove(face: &Face, tenant: &str, connections: &[String]) -> Answered<()> {
     let mut ending = Vec::new();
     for id in connections {
-        timing::delete(face, tenant, id).await?;
+        // In this order: who writes a schedule looks for its connection afterwards.
         face.delete(tenant, Connection::KIND, &[id.as_str().into()]).await?;
+        timing::delete(face, tenant, id).await?;
         let live = job_list::live(face, tenant, id).await?;
         if let Some(job) = &live {
             // It may have ended meanwhile.

@@ -97,9 +97,9 @@ async fn align(face: &Face, tenant: &str, started: &mut Started) -> Answered<()>
     let known = face.ids(tenant, Connection::KIND, "", usize::MAX).await?;
     let known: BTreeSet<&str> = known.iter().map(|id| &**id).collect();
     started.connections += known.len();
-    for found in face.all::<Connection>(tenant).await? {
-        if let Err(failure) = timing::put(face, tenant, &found.is).await {
-            started.problems.push(format!("connection {}: {failure}", found.is.id()));
+    for connection in &known {
+        if let Err(failure) = timing::put(face, tenant, connection).await {
+            started.problems.push(format!("connection {connection}: {failure}"));
         }
     }
     for connection in timing::scheduled(face, tenant).await? {
