@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use serde::Deserialize;
-use windlass_api_airbyte::vault::Vault;
+use windlass_api_airbyte::vault::{Vault, VaultError};
 use windlass_api_airbyte::{Client, Settings, limit};
 use windlass_gateway::Gateway;
 
@@ -26,9 +26,25 @@ const OFF: &str = "off";
 ///
 /// When the key cannot be read or made, is none, or can be read by others.
 pub fn vault(data_dir: &Path) -> Result<Vault, ServeError> {
+    vault_by(data_dir, Vault::at)
+}
+
+/// The same for a runner: a key that is missing is not made.
+///
+/// # Errors
+///
+/// When there is none, too.
+pub(crate) fn vault_there(data_dir: &Path) -> Result<Vault, ServeError> {
+    vault_by(data_dir, Vault::read)
+}
+
+fn vault_by(
+    data_dir: &Path,
+    open: impl Fn(&Path) -> Result<Vault, VaultError>,
+) -> Result<Vault, ServeError> {
     let opened = match std::env::var(KEY_VARIABLE) {
         Ok(text) if !text.trim().is_empty() => Vault::of(&text),
-        Ok(_) | Err(_) => Vault::at(&data::airbyte_key_path(data_dir)),
+        Ok(_) | Err(_) => open(&data::airbyte_key_path(data_dir)),
     };
     opened.map_err(ServeError::Vault)
 }
