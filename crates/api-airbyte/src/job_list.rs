@@ -210,9 +210,9 @@ pub(crate) async fn list(
         timed.reverse();
     }
     let more = timed.len() > page.offset.saturating_add(page.limit);
-    let mut data = Vec::new();
+    let (mut data, now_ms) = (Vec::new(), face.now_ms().await?);
     for (_, job) in timed.iter().skip(page.offset).take(page.limit) {
-        data.push(shown(&face, job).await?);
+        data.push(shown(&face, job, now_ms).await?);
     }
     Ok(paged(data, more, &page))
 }

@@ -16,9 +16,6 @@ pub const DOCUMENTS_MAX: usize = 100_000;
 /// Connections of one tenant: what a list shows.
 pub const CONNECTIONS_MAX: usize = DOCUMENTS_MAX;
 
-/// Documents that are read at once.
-pub const READS_AT_ONCE: usize = 64;
-
 /// Jobs that are looked at for a list: live ones, and those that ended.
 pub const JOBS_MAX: usize = 100_000;
 

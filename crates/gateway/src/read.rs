@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use windlass_partition::request::{
-    JobFilter, JobView, Query, QueryAnswer, QueueView, Request, Schedule, ScheduleFilter,
-    SchedulePage, StatusView, Timetable, WhyView,
+    DocumentView, JobFilter, JobView, Query, QueryAnswer, QueueView, Request, Schedule,
+    ScheduleFilter, SchedulePage, StatusView, Timetable, WhyView,
 };
 use windlass_record::command::QueueName;
 use windlass_record::id::JobKey;
@@ -142,6 +142,19 @@ impl Gateway {
             unreachable!("{MISMATCH}")
         };
         Ok(DocumentPage { documents, more })
+    }
+
+    /// A page of documents with their bytes, and whether there are more. It ends early when they are large.
+    pub async fn whole_documents(
+        &self,
+        filter: DocumentFilter,
+    ) -> Result<(Vec<DocumentView>, bool), GatewayError> {
+        let DocumentFilter { tenant, kind, after, limit } = filter;
+        let query = Query::WholeDocuments { tenant, kind, after, limit };
+        let QueryAnswer::WholeDocuments(documents, more) = self.query(query).await? else {
+            unreachable!("{MISMATCH}")
+        };
+        Ok((documents, more))
     }
 
     /// One schedule.

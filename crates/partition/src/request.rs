@@ -295,6 +295,17 @@ pub enum Query {
         /// At most this many.
         limit: usize,
     },
+    /// Documents of a kind with their bytes, a page at a time: as [`Query::Documents`] in all else.
+    WholeDocuments {
+        /// The wall of security.
+        tenant: Box<str>,
+        /// Their kind.
+        kind: Box<str>,
+        /// Ids after this one.
+        after: Box<str>,
+        /// At most this many; fewer, if they are large.
+        limit: usize,
+    },
     /// One schedule.
     Schedule(ScheduleName),
     /// Schedules that match, in order of their names, a page at a time.
@@ -368,6 +379,8 @@ pub enum QueryAnswer {
     Document(Option<(u64, Arc<[u8]>)>),
     /// Ids and versions in order, and whether there are more.
     Documents(Vec<(Box<str>, u64)>, bool),
+    /// Documents in order, and whether there are more.
+    WholeDocuments(Vec<DocumentView>, bool),
     /// The schedule.
     Schedule(Option<Box<Schedule>>),
     /// A page of schedules.
@@ -378,6 +391,17 @@ pub enum QueryAnswer {
     Workflows(Option<Arc<str>>),
     /// The partition.
     Status(Box<StatusView>),
+}
+
+/// A document of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DocumentView {
+    /// Its id.
+    pub id: Box<str>,
+    /// From 1; grows by one with each write.
+    pub version: u64,
+    /// What was written.
+    pub bytes: Arc<[u8]>,
 }
 
 /// A job as clients see it.
