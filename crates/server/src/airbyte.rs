@@ -1,5 +1,6 @@
 //! The Airbyte face, as a part of the server: its key, its clients, its routes.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -106,6 +107,11 @@ fn clients(config: &Config) -> Result<Vec<Client>, ConfigError> {
             "airbyte_clients",
             "a file of 1 to 10000 clients with an id, a secret and a tenant each",
         );
+        return Err(ConfigError::Value { setting, must });
+    }
+    let mut ids = HashSet::new();
+    if !file.client.iter().all(|entry| ids.insert(&*entry.id)) {
+        let (setting, must) = ("airbyte_clients", "a file in which each client's id is there once");
         return Err(ConfigError::Value { setting, must });
     }
     let client = |entry: Entry| Client { id: entry.id, secret: entry.secret, tenant: entry.tenant };
