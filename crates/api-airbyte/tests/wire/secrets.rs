@@ -108,6 +108,32 @@ async fn a_configuration_that_is_sealed_as_a_whole_can_be_changed() {
 }
 
 #[tokio::test]
+async fn one_source_that_cannot_be_sealed_leaves_the_others_in_order() {
+    let mut bench = Bench::start().await;
+    let given = json!({ "password": "hunter2" });
+    let id = text(&make(&bench, json!({})).await["sourceId"]);
+    let (_, mut document) = bench.document("airbyte.source", &id).await.unwrap();
+    document["configuration"] = given.clone();
+    let mut deep = json!({ "password": "p" });
+    for _ in 0..100 {
+        deep = json!({ "d": deep });
+    }
+    let bad = json!({ "sourceId": "0", "sourceType": "faker", "configuration": deep });
+    let torn = json!({ "sourceId": 0 });
+    bench
+        .put_documents(vec![
+            write("airbyte.source", "0", bad),
+            write("airbyte.source", "00", torn),
+            write("airbyte.source", &id, document),
+        ])
+        .await;
+    bench.again().await;
+    let (_, document) = bench.document("airbyte.source", &id).await.unwrap();
+    assert!(document["configuration"]["password"]["$sealed"].is_string(), "{document}");
+    assert_eq!(opened(&bench, &id).await, given);
+}
+
+#[tokio::test]
 async fn the_key_outlives_a_restart() {
     let mut bench = Bench::start().await;
     let id = text(&make(&bench, json!({ "password": "hunter2" })).await["sourceId"]);
