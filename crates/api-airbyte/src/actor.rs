@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::answer::{NoContent, Shown, listed};
-use crate::definition::resolved;
+use crate::definition::{resolved, short_type};
 use crate::document::{
     Acting, Actor, Catalog, Connection, Definition, Destination, Kept, Side, Source, Workspace,
 };
@@ -216,7 +216,8 @@ async fn change<T: Acting>(
     let spec = spec_of(face, tenant, &found.is.actor().definition_id).await?;
     let name = given.name.as_deref().map(checked_name).transpose()?;
     let connector_type = given.configuration.as_mut().and_then(|fields| take_type(T::SIDE, fields));
-    if connector_type.is_some_and(|given| !is_type(T::SIDE, &given, found.is.connector_type())) {
+    if connector_type.is_some_and(|given| short_type(T::SIDE, &given) != found.is.connector_type())
+    {
         let detail = format!("The {} of a {} cannot change.", T::SIDE.type_field(), T::WHAT);
         return Err(Failure::invalid(detail));
     }
@@ -272,11 +273,6 @@ fn configured(before: Value, given: Map<String, Value>, how: How) -> Answered<Va
         }
         (How::Merge | How::Replace, _, given) => Ok(given),
     }
-}
-
-fn is_type(side: Side, given: &str, kept: &str) -> bool {
-    let given = given.to_lowercase();
-    given.strip_prefix(&format!("{}-", side.name())).unwrap_or(&given) == kept
 }
 
 /// Its connections go with it.

@@ -163,7 +163,7 @@ pub(crate) async fn resolved(
 }
 
 /// `source-faker` is called `faker`.
-fn short_type(side: Side, connector_type: &str) -> String {
+pub(crate) fn short_type(side: Side, connector_type: &str) -> String {
     let name = connector_type.to_lowercase();
     name.strip_prefix(&format!("{}-", side.name())).unwrap_or(&name).to_owned()
 }

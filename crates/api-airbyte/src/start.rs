@@ -22,8 +22,6 @@ use crate::{TENANT_DEFAULT, connection, job_list, scope, timing};
 /// What a start found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Started {
-    /// Connections, of all tenants.
-    pub connections: usize,
     /// Secrets that were sealed with another key, and cannot be opened with this one.
     pub foreign_secrets: usize,
     /// What could not be brought in order. It keeps nobody from working with the rest.
@@ -97,7 +95,6 @@ async fn align(face: &Face, tenant: &str, started: &mut Started) -> Answered<()>
     // none of them is removed.
     let known = face.ids(tenant, Connection::KIND, "", usize::MAX).await?;
     let known: BTreeSet<&str> = known.iter().map(|id| &**id).collect();
-    started.connections += known.len();
     for connection in &known {
         if let Err(failure) = timing::put(face, tenant, connection).await {
             started.problems.push(format!("connection {connection}: {failure}"));

@@ -39,8 +39,8 @@ struct Anchor {
 }
 
 impl Timing {
-    /// The length of an interval.
-    pub(crate) fn interval_ms(units: u64, unit: TimeUnit) -> Option<u64> {
+    /// The length of an interval, if it can be one.
+    fn interval_ms(units: u64, unit: TimeUnit) -> Answered<u64> {
         const MINUTE_MS: u64 = 60_000;
         let unit_ms = match unit {
             TimeUnit::Minutes => MINUTE_MS,
@@ -49,8 +49,12 @@ impl Timing {
             TimeUnit::Weeks => 7 * 24 * 60 * MINUTE_MS,
             TimeUnit::Months => 30 * 24 * 60 * MINUTE_MS,
         };
-        let interval_ms = units.checked_mul(unit_ms)?;
-        (MINUTE_MS..=INTERVAL_MS_MAX).contains(&interval_ms).then_some(interval_ms)
+        let interval_ms = units.checked_mul(unit_ms);
+        interval_ms.filter(|it| (MINUTE_MS..=INTERVAL_MS_MAX).contains(it)).ok_or_else(|| {
+            Failure::invalid(
+                "The schedule's interval must be a minute at least, a century at most.",
+            )
+        })
     }
 }
 
@@ -62,10 +66,7 @@ fn named(tenant: &str, connection: &str) -> ScheduleName {
 pub(crate) async fn check(face: &Face, timing: &Timing) -> Answered<()> {
     match timing {
         Timing::Manual => Ok(()),
-        Timing::Basic { units, time_unit } => match Timing::interval_ms(*units, *time_unit) {
-            Some(_) => Ok(()),
-            None => Err(Failure::invalid("The schedule's interval must be a minute at least.")),
-        },
+        Timing::Basic { units, time_unit } => Timing::interval_ms(*units, *time_unit).map(|_| ()),
         Timing::Cron { cron_expression } => {
             let times = quartz::times(cron_expression).map_err(Failure::invalid)?;
             let next = face.gateway.next_times(&times, None, 1).await?;
@@ -191,8 +192,7 @@ async fn wanted(
             (times, Anchor::default(), false)
         }
         Timing::Basic { units, time_unit } => {
-            let interval_ms = Timing::interval_ms(*units, *time_unit)
-                .ok_or_else(|| Failure::invalid("The schedule's interval is out of range."))?;
+            let interval_ms = Timing::interval_ms(*units, *time_unit)?;
             let (anchor, is_due) = match why {
                 Why::Changed => anchored(face, tenant, connection, interval_ms, old).await?,
                 Why::Ran => (Anchor { interval_ms, anchor_ms: face.now_ms().await? }, false),

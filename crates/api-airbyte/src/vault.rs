@@ -20,13 +20,13 @@ use serde_json::{Value, json};
 use crate::secret;
 
 /// The one field of a sealed value.
-pub const SEALED: &str = "$sealed";
+pub(crate) const SEALED: &str = "$sealed";
 
 /// What is shown instead of a secret, and kept when it comes back.
-pub const MASK: &str = "**********";
+pub(crate) const MASK: &str = "**********";
 
 /// Bytes of a key.
-pub const KEY_BYTES: usize = 32;
+const KEY_BYTES: usize = 32;
 
 /// The first part of a sealed text.
 const FORMAT: &str = "1";
@@ -118,7 +118,7 @@ impl Vault {
     }
 
     /// The name of its key, as sealed values carry it.
-    pub fn key_name(&self) -> &str {
+    pub(crate) fn key_name(&self) -> &str {
         &self.name
     }
 

@@ -15,7 +15,7 @@ use crate::error::{ConfigError, ServeError};
 use crate::settings::Config;
 
 /// Where the key may be instead of in its file.
-pub const KEY_VARIABLE: &str = "WINDLASS_AIRBYTE_KEY";
+const KEY_VARIABLE: &str = "WINDLASS_AIRBYTE_KEY";
 
 /// What says that there is no file of clients.
 const OFF: &str = "off";
@@ -26,7 +26,7 @@ const OFF: &str = "off";
 /// # Errors
 ///
 /// When the key cannot be read or made, is none, or can be read by others.
-pub fn vault(data_dir: &Path) -> Result<Vault, ServeError> {
+fn vault(data_dir: &Path) -> Result<Vault, ServeError> {
     vault_by(data_dir, Vault::at)
 }
 

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use windlass_server::{secret_scope, vault::Vault};
+use windlass_api_airbyte::scope;
+use windlass_api_airbyte::vault::Vault;
 
 use crate::bench::{Bench, TENANT, WORKSPACE, text, write};
 
@@ -20,7 +21,7 @@ async fn opened(bench: &Bench, id: &str) -> Value {
     let (_, document) = bench.document("airbyte.source", id).await.unwrap();
     let mut configuration = document["configuration"].clone();
     let vault = Vault::at(&bench.dir.path().join("data/airbyte.key")).unwrap();
-    vault.open(&secret_scope(TENANT, "airbyte.source", id), &mut configuration).unwrap();
+    vault.open(&scope(TENANT, "airbyte.source", id), &mut configuration).unwrap();
     configuration
 }
 
@@ -153,8 +154,8 @@ async fn a_key_that_is_lost_leaves_secrets_to_be_given_anew() {
     assert_eq!(bench.get(&path).await.shown()["configuration"], masked);
     let (_, mut document) = bench.document("airbyte.source", &id).await.unwrap();
     let vault = Vault::at(&bench.dir.path().join("data/airbyte.key")).unwrap();
-    let scope = secret_scope(TENANT, "airbyte.source", &id);
-    vault.open(&scope, &mut document["configuration"]).unwrap_err();
+    let place = scope(TENANT, "airbyte.source", &id);
+    vault.open(&place, &mut document["configuration"]).unwrap_err();
     let anew = json!({ "configuration": { "password": "hunter3" } });
     bench.patch(&path, anew).await.shown();
     assert_eq!(opened(&bench, &id).await, json!({ "host": "h", "password": "hunter3" }));
