@@ -3,7 +3,7 @@
 use serde_json::json;
 use windlass_api_airbyte::limit::CONNECTIONS_MAX;
 
-use crate::bench::{Bench, NOWHERE, WORKSPACE, text, until, write};
+use crate::bench::{Bench, NOWHERE, WORKSPACE, text, write};
 
 #[tokio::test]
 async fn a_start_keeps_what_belongs_to_connections_beyond_the_bound() {
@@ -149,7 +149,7 @@ async fn a_connection_that_goes_takes_its_job_and_what_was_written_along() {
     bench.progress(&handed, documents).await;
     bench.fail(&handed, true, false).await;
     bench.delete(&format!("/connections/{id}")).await.gone();
-    bench.until(&job, "cancelled").await;
+    bench.job(&job, "cancelled").await;
     assert!(bench.document("airbyte.state", &id).await.is_none());
     assert!(bench.document("airbyte.attempt", &attempt).await.is_none());
 }
@@ -165,5 +165,5 @@ async fn what_a_connection_left_behind_is_swept_away_at_the_next_start() {
     bench.complete(&job, json!({}), vec![write("airbyte.state", &id, json!({}))]).await;
     assert!(bench.document("airbyte.state", &id).await.is_some());
     bench.again().await;
-    until(async || bench.document("airbyte.state", &id).await.is_none().then_some(())).await;
+    assert!(bench.document("airbyte.state", &id).await.is_none());
 }

@@ -61,11 +61,10 @@ async fn a_workspace_goes_at_once_with_its_catalogs() {
         bench.sync(&text(&made["connectionId"])).await;
         jobs.push(bench.take("airbyte.sync").await);
     }
+    let stops = bench.stops("airbyte.sync");
     // Workers that end none of their jobs before all are cancelled.
     let workers = async {
-        for job in &jobs {
-            bench.until_cancel_asked(job).await;
-        }
+        stops.all(&jobs).await;
         for job in &jobs {
             bench.complete(job, json!({}), Vec::new()).await;
         }
