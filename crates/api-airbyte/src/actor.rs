@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::answer::{NoContent, Shown, listed};
-use crate::definition::resolved;
+use crate::definition::{resolved, short_type};
 use crate::document::{
     Acting, Actor, Catalog, Connection, Definition, Destination, Kept, Side, Source, Workspace,
 };
@@ -16,7 +16,7 @@ use crate::extract::{At, Object, Page, Params, checked_name};
 use crate::face::{Face, Found};
 use crate::failure::{Answered, Failure};
 use crate::token::Caller;
-use crate::vault::VaultError;
+use crate::vault::{VaultError, is_sealed};
 use crate::{connection, job, scope, secret};
 
 pub(crate) fn routes() -> Router<Face> {
@@ -99,7 +99,7 @@ async fn create<T: Acting>(
     let named = (given.definition_id.as_deref(), connector_type.as_deref());
     let definition = resolved(&face, tenant, T::SIDE, &workspace, named).await?;
     let spec = definition.spec.as_ref();
-    if spec.is_none() {
+    if definition.spec_at.is_none() {
         // For the next time; now names say what is secret.
         job::ask_for_spec(&face, tenant, &definition).await?;
     }
@@ -216,7 +216,8 @@ async fn change<T: Acting>(
     let spec = spec_of(face, tenant, &found.is.actor().definition_id).await?;
     let name = given.name.as_deref().map(checked_name).transpose()?;
     let connector_type = given.configuration.as_mut().and_then(|fields| take_type(T::SIDE, fields));
-    if connector_type.is_some_and(|given| !is_type(T::SIDE, &given, found.is.connector_type())) {
+    if connector_type.is_some_and(|given| short_type(T::SIDE, &given) != found.is.connector_type())
+    {
         let detail = format!("The {} of a {} cannot change.", T::SIDE.type_field(), T::WHAT);
         return Err(Failure::invalid(detail));
     }
@@ -231,7 +232,10 @@ async fn change<T: Acting>(
                 actor.name.clone_from(name);
             }
             if let Some(configuration) = given.configuration.clone() {
-                let before = std::mem::take(&mut actor.configuration);
+                let mut before = std::mem::take(&mut actor.configuration);
+                if how == How::Merge {
+                    unseal_whole(face, &scope, &mut before)?;
+                }
                 let mut after = configured(before, configuration, how)?;
                 seal::<T>(face, &scope, &mut after, spec.as_ref())?;
                 actor.configuration = after;
@@ -243,6 +247,19 @@ async fn change<T: Acting>(
         })
         .await?;
     Ok(Shown(shown(&changed, spec.as_ref())))
+}
+
+/// A configuration that is a secret as a whole, as those are that too much describes, is opened: fields
+/// that were put beside what is sealed would damage it.
+fn unseal_whole(face: &Face, scope: &str, configuration: &mut Value) -> Answered<()> {
+    if !is_sealed(configuration) {
+        return Ok(());
+    }
+    face.settings.vault.open(scope, configuration).map_err(|error| {
+        Failure::conflict(format!(
+            "The configuration cannot be opened; PUT gives it anew: {error}."
+        ))
+    })
 }
 
 /// The configuration after a change.
@@ -258,11 +275,6 @@ fn configured(before: Value, given: Map<String, Value>, how: How) -> Answered<Va
     }
 }
 
-fn is_type(side: Side, given: &str, kept: &str) -> bool {
-    let given = given.to_lowercase();
-    given.strip_prefix(&format!("{}-", side.name())).unwrap_or(&given) == kept
-}
-
 /// Its connections go with it.
 async fn remove<T: Acting>(
     State(face): State<Face>,
@@ -271,15 +283,13 @@ async fn remove<T: Acting>(
 ) -> Answered<NoContent> {
     let tenant = &caller.tenant;
     face.find::<T>(tenant, &id).await?;
-    for found in face.all::<Connection>(tenant).await? {
-        let end = match T::SIDE {
-            Side::Source => &found.is.source_id,
-            Side::Destination => &found.is.destination_id,
-        };
-        if *end == id {
-            connection::remove(&face, tenant, &found.is).await?;
-        }
-    }
+    let connections = face.all::<Connection>(tenant).await?.into_iter().map(|found| found.is);
+    let its = connections.filter(|connection| match T::SIDE {
+        Side::Source => connection.source_id == id,
+        Side::Destination => connection.destination_id == id,
+    });
+    let its: Vec<String> = its.map(|connection| connection.connection_id).collect();
+    connection::remove(&face, tenant, &its).await?;
     let ids = [Box::from(id)];
     face.delete(tenant, T::KIND, &ids).await?;
     if T::SIDE == Side::Source {

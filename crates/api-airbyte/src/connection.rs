@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::routing::get;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 
 use crate::answer::{NoContent, Shown, listed};
 use crate::document::{
@@ -16,7 +17,7 @@ use crate::face::Face;
 use crate::failure::{Answered, Failure};
 use crate::job::ask_to_end;
 use crate::job_list;
-use crate::limit::{CANCEL_WAIT_MAX, DOCUMENTS_MAX};
+use crate::limit::{CANCEL_WAIT_MAX, CONNECTIONS_MAX, DOCUMENTS_MAX};
 use crate::timing;
 use crate::token::Caller;
 
@@ -248,8 +249,14 @@ async fn create(
     given.put_over(&mut connection)?;
     check_streams(&face, tenant, &connection).await?;
     timing::check(&face, &connection.schedule).await?;
+    // Some that are made at once may get past it.
+    let known = face.ids(tenant, Connection::KIND, "", CONNECTIONS_MAX).await?;
+    if known.len() >= CONNECTIONS_MAX {
+        let detail = format!("There are {CONNECTIONS_MAX} connections, and may be no more.");
+        return Err(Failure::unprocessable(detail));
+    }
     face.make(tenant, &connection).await?;
-    timing::put(&face, tenant, &connection).await?;
+    timing::put(&face, tenant, &connection.connection_id).await?;
     Ok(Shown(shown_of(&face, tenant, &connection).await?))
 }
 
@@ -325,7 +332,7 @@ async fn patch(
     }
     let changed =
         face.change(tenant, &id, |connection: &mut Connection| given.put_over(connection)).await?;
-    timing::put(&face, tenant, &changed).await?;
+    timing::put(&face, tenant, &changed.connection_id).await?;
     Ok(Shown(shown_of(&face, tenant, &changed).await?))
 }
 
@@ -334,25 +341,37 @@ async fn delete(
     caller: Caller,
     At(id): At<String>,
 ) -> Answered<NoContent> {
-    let found = face.find::<Connection>(&caller.tenant, &id).await?;
-    remove(&face, &caller.tenant, &found.is).await?;
+    face.find::<Connection>(&caller.tenant, &id).await?;
+    remove(&face, &caller.tenant, &[id]).await?;
     Ok(NoContent)
 }
 
-/// Takes a connection away: nothing is started any more, its job is cancelled. What a job that does not end
-/// soon still writes is swept away later, so that it can end in good order.
-pub(crate) async fn remove(face: &Face, tenant: &str, connection: &Connection) -> Answered<()> {
-    let id = &connection.connection_id;
-    timing::delete(face, tenant, id).await?;
-    face.delete(tenant, Connection::KIND, &[id.as_str().into()]).await?;
-    if let Some(job) = job_list::live(face, tenant, connection).await? {
-        // It may have ended meanwhile.
-        let _ended = ask_to_end(face, job.key).await;
-        if face.job_ended(job.key, CANCEL_WAIT_MAX).await?.is_none() {
-            return Ok(());
+/// Takes connections away: nothing is started any more, their jobs are cancelled, all at once. What a job that
+/// does not end soon still writes is swept away later, so that it can end in good order.
+pub(crate) async fn remove(face: &Face, tenant: &str, connections: &[String]) -> Answered<()> {
+    let mut ending = Vec::new();
+    for id in connections {
+        // In this order: who writes a schedule looks for its connection afterwards.
+        face.delete(tenant, Connection::KIND, &[id.as_str().into()]).await?;
+        timing::delete(face, tenant, id).await?;
+        let live = job_list::live(face, tenant, id).await?;
+        if let Some(job) = &live {
+            // It may have ended meanwhile.
+            let _ended = ask_to_end(face, job.key).await;
+        }
+        ending.push((id, live.map(|job| job.key)));
+    }
+    let until = Instant::now() + CANCEL_WAIT_MAX;
+    for (id, job) in ending {
+        let has_ended = match job {
+            Some(job) => face.job_ended(job, until).await?.is_some(),
+            None => true,
+        };
+        if has_ended {
+            forget(face, tenant, id).await?;
         }
     }
-    forget(face, tenant, id).await
+    Ok(())
 }
 
 /// Removes what the runner wrote about a connection that is gone.

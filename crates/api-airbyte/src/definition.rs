@@ -11,8 +11,8 @@ use crate::document::{Definition, Destination, Kept, Launch, Side, Source, Works
 use crate::extract::{At, Object, Page, Params, checked_name};
 use crate::face::{Face, Found};
 use crate::failure::{Answered, Failure};
-use crate::job;
 use crate::token::Caller;
+use crate::{job, secret};
 
 pub(crate) fn routes() -> Router<Face> {
     Router::new().route("/workspaces/{workspace}/definitions/{side}", get(list).post(create)).route(
@@ -60,6 +60,7 @@ pub(crate) fn built_in(now_ms: u64) -> impl Iterator<Item = Definition> {
         docker_image_tag: "latest".to_owned(),
         launch: Launch::Python { package: package.to_owned(), version: None, program: None },
         spec: None,
+        spec_at: None,
         created_at: now_ms,
         updated_at: now_ms,
         rest: Map::new(),
@@ -162,7 +163,7 @@ pub(crate) async fn resolved(
 }
 
 /// `source-faker` is called `faker`.
-fn short_type(side: Side, connector_type: &str) -> String {
+pub(crate) fn short_type(side: Side, connector_type: &str) -> String {
     let name = connector_type.to_lowercase();
     name.strip_prefix(&format!("{}-", side.name())).unwrap_or(&name).to_owned()
 }
@@ -211,7 +212,8 @@ async fn create(
     let name = checked_name(name.ok_or_else(|| Failure::missing("name"))?)?;
     let repository = given.docker_repository.unwrap_or_default();
     let tag = given.docker_image_tag.unwrap_or_default();
-    let launch = launch_of(given.launch, &repository, &tag)?;
+    let launch = given.launch.map(|launch| unmasked(launch, None)).transpose()?;
+    let launch = launch_of(launch, &repository, &tag)?;
     let last = repository.rsplit('/').next().filter(|last| !last.is_empty());
     let from_name = name.to_lowercase().split_whitespace().collect::<Vec<_>>().join("-");
     let connector_type = given.connector_type.as_deref().or(last).unwrap_or(&from_name);
@@ -228,6 +230,7 @@ async fn create(
         docker_image_tag: tag,
         launch,
         spec: None,
+        spec_at: None,
         created_at: now_ms,
         updated_at: now_ms,
         rest: Map::new(),
@@ -258,6 +261,25 @@ fn launch_of(given: Option<Launch>, repository: &str, tag: &str) -> Answered<Lau
     }
 }
 
+/// A launch as a client gave it, with what was kept before where it sent the mask back.
+fn unmasked(mut launch: Launch, before: Option<&Launch>) -> Answered<Launch> {
+    if let Launch::Command { environment: Some(given), .. } = &mut launch {
+        let before = match before {
+            Some(Launch::Command { environment, .. }) => environment.as_ref(),
+            Some(Launch::Python { .. } | Launch::Docker { .. }) | None => None,
+        };
+        for (name, text) in given {
+            let kept = before.and_then(|before| before.get(name)).map(|kept| json!(kept));
+            let mut value = json!(text);
+            secret::unmasked(&mut value, kept.as_ref(), &format!("launch.environment.{name}"))?;
+            if let Value::String(kept) = value {
+                *text = kept;
+            }
+        }
+    }
+    Ok(launch)
+}
+
 async fn show(
     State(face): State<Face>,
     caller: Caller,
@@ -268,7 +290,7 @@ async fn show(
     Ok(Shown(shown(&found.is)))
 }
 
-/// A new version of the connector: what was known of the old one's spec is not kept.
+/// What the old connector said of itself counts until a new one has said it.
 async fn update(
     State(face): State<Face>,
     caller: Caller,
@@ -281,6 +303,7 @@ async fn update(
     let name = given.name.as_deref().map(checked_name).transpose()?;
     let changed = face
         .change(tenant, &place.id, |definition: &mut Definition| {
+            let launch = definition.launch.clone();
             if let Some(name) = &name {
                 definition.name.clone_from(name);
             }
@@ -292,16 +315,22 @@ async fn update(
                 }
             }
             if let Some(launch) = given.launch.clone() {
-                definition.launch = launch_of(Some(launch), "", "")?;
+                let before = Some(&definition.launch);
+                definition.launch = launch_of(Some(unmasked(launch, before)?), "", "")?;
             }
             if given.documentation_url.is_some() {
                 definition.documentation_url.clone_from(&given.documentation_url);
             }
-            definition.spec = None;
+            if definition.launch != launch {
+                definition.spec_at = None;
+            }
             Ok(())
         })
         .await?;
-    job::ask_for_spec(&face, tenant, &changed).await?;
+    // Also when somebody was asked already: that answer is about what was changed now.
+    if changed.spec_at.is_none() {
+        job::ask_for_spec(&face, tenant, &changed).await?;
+    }
     Ok(Shown(shown(&changed)))
 }
 

@@ -20,7 +20,7 @@ pub(crate) trait Kept: Serialize + DeserializeOwned + Clone + Send + 'static {
     fn workspace(&self) -> &str;
     /// What people call it.
     fn name(&self) -> &str;
-    /// It was changed.
+    /// It was changed. No two changes have one time.
     fn touch(&mut self, now_ms: u64);
 }
 
@@ -93,6 +93,9 @@ pub(crate) struct Definition {
     pub(crate) launch: Launch,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) spec: Option<Value>,
+    /// When the connector said it; absent while what is known is of an earlier launch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) spec_at: Option<u64>,
     #[serde(default)]
     pub(crate) created_at: u64,
     #[serde(default)]
@@ -361,7 +364,8 @@ macro_rules! kept {
             }
 
             fn touch(&mut self, now_ms: u64) {
-                self.$($field.)*updated_at = now_ms;
+                let updated_at = &mut self.$($field.)*updated_at;
+                *updated_at = now_ms.max(updated_at.saturating_add(1));
             }
         })*
     };

@@ -3,14 +3,12 @@
 use std::collections::HashSet;
 use std::future::Future;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use tokio::sync::Mutex;
-use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use windlass_gateway::read::{DocumentFilter, DocumentName};
-use windlass_gateway::request::JobView;
+use windlass_gateway::request::{DocumentView, JobView};
 use windlass_gateway::{Gateway, GatewayError};
 use windlass_record::command::{Command, DocumentWrite, PutDocuments};
 use windlass_record::id::JobKey;
@@ -19,7 +17,7 @@ use windlass_record::rejection::Rejection;
 use crate::Settings;
 use crate::document::Kept;
 use crate::failure::{Answered, Failure};
-use crate::limit::{CHANGES_MAX, DOCUMENTS_MAX, LOOK_PAUSE_MAX, LOOK_PAUSE_MIN, READS_AT_ONCE};
+use crate::limit::{CHANGES_MAX, DOCUMENTS_MAX, LOOK_PAUSE_MAX, LOOK_PAUSE_MIN};
 
 /// See the module.
 #[derive(Clone)]
@@ -37,7 +35,7 @@ pub(crate) struct Found<T> {
     pub(crate) is: T,
 }
 
-/// Ids of one page.
+/// Ids, or documents, of one page.
 const PAGE: usize = 1_000;
 
 /// Documents that one command may change.
@@ -68,29 +66,24 @@ impl Face {
 
     /// All documents of a kind, by id. One that cannot be read is passed over: it must not hide the others.
     pub(crate) async fn all<T: Kept>(&self, tenant: &str) -> Answered<Vec<Found<T>>> {
-        let ids = self.ids(tenant, T::KIND, "", DOCUMENTS_MAX).await?;
-        let mut found = Vec::with_capacity(ids.len());
-        for ids in ids.chunks(READS_AT_ONCE) {
-            let mut reads = JoinSet::new();
-            for (index, id) in ids.iter().cloned().enumerate() {
-                let (face, tenant) = (self.clone(), tenant.to_owned());
-                reads.spawn(async move {
-                    let raw = face.raw(&tenant, T::KIND, &id).await;
-                    (index, raw.map(|raw| (id, raw)))
-                });
-            }
-            let mut chunk = reads.join_all().await;
-            chunk.sort_by_key(|(index, _)| *index);
-            for (_, read) in chunk {
-                // One that was deleted meanwhile is not there.
-                let (id, Some((version, bytes))) = read? else { continue };
-                found.extend(parsed::<T>(version, &bytes, T::KIND, &id).ok());
+        let mut found = Vec::new();
+        let mut after: Box<str> = "".into();
+        loop {
+            let filter =
+                DocumentFilter { tenant: tenant.into(), kind: T::KIND.into(), after, limit: PAGE };
+            let (documents, more) = self.gateway.whole_documents(filter).await?;
+            let Some(last) = documents.last() else { return Ok(found) };
+            after = last.id.clone();
+            let read = |it: &DocumentView| parsed::<T>(it.version, &it.bytes, T::KIND, &it.id).ok();
+            found.extend(documents.iter().filter_map(read));
+            if !more || found.len() >= DOCUMENTS_MAX {
+                found.truncate(DOCUMENTS_MAX);
+                return Ok(found);
             }
         }
-        Ok(found)
     }
 
-    /// Ids of a kind that begin so, at most so many.
+    /// Ids of a kind that begin so, at most so many, and at most what a partition has of documents.
     pub(crate) async fn ids(
         &self,
         tenant: &str,
@@ -194,13 +187,12 @@ impl Face {
         Ok(self.gateway.job(key).await?)
     }
 
-    /// A job once it has ended; `None` if it did not within this time, or is not known.
+    /// A job once it has ended; `None` if it did not until then, or is not known.
     pub(crate) async fn job_ended(
         &self,
         key: JobKey,
-        at_most: Duration,
+        until: Instant,
     ) -> Answered<Option<Box<JobView>>> {
-        let until = Instant::now() + at_most;
         let look = || async {
             Ok(match self.job(key).await? {
                 Some(job) if job.outcome.is_none() => None,

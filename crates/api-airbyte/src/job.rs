@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::routing::get;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use windlass_gateway::GatewayError;
 use windlass_gateway::request::{Answer, JobView};
 use windlass_record::command::{CancelJob, Command, CreateJob, Due, JobOptions, QueueName};
@@ -187,7 +188,8 @@ impl Face {
     }
 }
 
-/// Asks what a connector wants to know, unless somebody has.
+/// Asks what a connector wants to know, unless somebody has. The answer for an earlier definition is another
+/// job's, and is not kept.
 pub(crate) async fn ask_for_spec(
     face: &Face,
     tenant: &str,
@@ -198,7 +200,7 @@ pub(crate) async fn ask_for_spec(
         queue: SPEC_QUEUE,
         job_type: "",
         workspace: &definition.workspace_id,
-        unique_key: id,
+        unique_key: &format!("{id}.{}", definition.updated_at),
         payload: json!({ "definitionId": id }),
         retry: RetryPolicy::default(),
     };
@@ -265,10 +267,11 @@ async fn create(
             return Err(Failure::try_again_later("A job of this connection is running already."));
         }
     };
-    timing::ran(&face, tenant, &connection).await?;
+    // The job is made whatever becomes of this: then an interval counts from the run before.
+    let _late = timing::ran(&face, tenant, &connection).await;
     let job = face.sync_job(tenant, key.raw()).await?;
     let job = job.ok_or_else(|| Failure::internal("a job that was just made is not there"))?;
-    Ok(Shown(shown(&face, &job).await?))
+    Ok(Shown(shown(&face, &job, face.now_ms().await?).await?))
 }
 
 async fn start(
@@ -313,7 +316,7 @@ async fn show(
     At(id): At<String>,
 ) -> Answered<Shown<Value>> {
     let job = found(&face, &caller.tenant, &id).await?;
-    Ok(Shown(shown(&face, &job).await?))
+    Ok(Shown(shown(&face, &job, face.now_ms().await?).await?))
 }
 
 /// Answers when the job has ended, or after a while with how far it is.
@@ -332,9 +335,9 @@ async fn cancel(
         Err(GatewayError::Rejected(Rejection::JobNotFound { .. })) => return Err(ended()),
         Err(error) => return Err(error.into()),
     }
-    face.job_ended(job.key, CANCEL_WAIT_MAX).await?;
+    face.job_ended(job.key, Instant::now() + CANCEL_WAIT_MAX).await?;
     let job = found(&face, &caller.tenant, &id).await?;
-    Ok(Shown(shown(&face, &job).await?))
+    Ok(Shown(shown(&face, &job, face.now_ms().await?).await?))
 }
 
 /// Asks a job to end.
@@ -344,8 +347,8 @@ pub(crate) async fn ask_to_end(face: &Face, key: JobKey) -> Result<(), GatewayEr
     face.gateway.result(command).await.map(|_| ())
 }
 
-/// A job as clients see it.
-pub(crate) async fn shown(face: &Face, job: &JobView) -> Answered<Value> {
+/// A job as clients see it at this time.
+pub(crate) async fn shown(face: &Face, job: &JobView, now_ms: u64) -> Answered<Value> {
     let status = JobStatus::of(job);
     let mut shown = json!({
         "jobId": job.key.raw(),
@@ -359,7 +362,7 @@ pub(crate) async fn shown(face: &Face, job: &JobView) -> Answered<Value> {
         fields.insert("lastUpdatedAt".to_owned(), moment(job.time_ms).into());
     }
     if status != JobStatus::Pending {
-        let until_ms = if job.outcome.is_some() { job.time_ms } else { face.now_ms().await? };
+        let until_ms = if job.outcome.is_some() { job.time_ms } else { now_ms };
         let took_ms = until_ms.saturating_sub(job.created_ms);
         fields.insert("duration".to_owned(), duration(took_ms).into());
     }

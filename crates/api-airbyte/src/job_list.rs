@@ -6,8 +6,10 @@ use std::collections::HashMap;
 use axum::extract::State;
 use serde_json::Value;
 use windlass_gateway::request::{JobFilter, JobView};
+use windlass_record::command::QueueName;
 
 use crate::answer::{Shown, paged};
+use crate::document::Connection;
 use crate::extract::{Page, Params};
 use crate::face::Face;
 use crate::failure::{Answered, Failure};
@@ -25,14 +27,15 @@ const PAGES_MAX: usize = 10_000;
 const STATES: [Option<&str>; 4] = [None, Some("completed"), Some("failed"), Some("cancelled")];
 
 /// Jobs of syncs, each once, that pass.
-pub(crate) async fn jobs(
+async fn jobs(
     face: &Face,
     tenant: &str,
     workspace: Option<&str>,
+    states: &[Option<&'static str>],
     passes: impl Fn(&JobView) -> bool,
 ) -> Answered<Vec<JobView>> {
     let mut found: HashMap<u64, JobView> = HashMap::new();
-    for state in STATES {
+    for state in states.iter().copied() {
         let mut filter = JobFilter {
             tenant: Some(tenant.into()),
             queue: Some(SYNC_QUEUE.into()),
@@ -55,16 +58,32 @@ pub(crate) async fn jobs(
     Ok(found.into_values().collect())
 }
 
-/// The live job of a connection.
+/// The live job of a connection: the one that holds its key.
 pub(crate) async fn live(
     face: &Face,
     tenant: &str,
-    connection: &crate::document::Connection,
-) -> Answered<Option<JobView>> {
-    let of_it = |job: &JobView| *job.unique_key == *connection.connection_id;
+    connection: &str,
+) -> Answered<Option<Box<JobView>>> {
+    let queue = QueueName { tenant: tenant.into(), queue: SYNC_QUEUE.into() };
+    let Some(holder) = face.gateway.holder(queue, connection).await? else { return Ok(None) };
+    Ok(face.job(holder).await?.filter(|job| job.outcome.is_none()))
+}
+
+/// When the newest job of a connection was made, live or remembered.
+pub(crate) async fn newest_ms(
+    face: &Face,
+    tenant: &str,
+    connection: &Connection,
+) -> Answered<Option<u64>> {
+    let [_, ended @ ..] = STATES;
+    let id = &*connection.connection_id;
+    // It has one at a time.
+    if let Some(live) = live(face, tenant, id).await? {
+        return Ok(Some(live.created_ms));
+    }
     let workspace = Some(connection.workspace_id.as_str());
-    let found = jobs(face, tenant, workspace, of_it).await?;
-    Ok(found.into_iter().find(|job| job.outcome.is_none()))
+    let found = jobs(face, tenant, workspace, &ended, |job| *job.unique_key == *id).await?;
+    Ok(found.iter().map(|job| job.created_ms).max())
 }
 
 /// What a list is asked for.
@@ -171,7 +190,7 @@ pub(crate) async fn list(
         [one] => Some(*one),
         _ => None,
     };
-    let found = jobs(&face, &caller.tenant, workspace, |job| filter.passes(job)).await?;
+    let found = jobs(&face, &caller.tenant, workspace, &STATES, |job| filter.passes(job)).await?;
     let by_update = matches!(order, Order::Updated { .. });
     let mut timed = Vec::with_capacity(found.len());
     for job in found {
@@ -191,9 +210,9 @@ pub(crate) async fn list(
         timed.reverse();
     }
     let more = timed.len() > page.offset.saturating_add(page.limit);
-    let mut data = Vec::new();
+    let (mut data, now_ms) = (Vec::new(), face.now_ms().await?);
     for (_, job) in timed.iter().skip(page.offset).take(page.limit) {
-        data.push(shown(&face, job).await?);
+        data.push(shown(&face, job, now_ms).await?);
     }
     Ok(paged(data, more, &page))
 }

@@ -60,10 +60,10 @@ use vault::Vault;
 pub use start::Started;
 
 /// Where everything stands.
-pub const PREFIX: &str = "/api/public/v1";
+const PREFIX: &str = "/api/public/v1";
 
 /// Where the original has an API for its own pages. Clients get tokens there too.
-pub const PREFIX_INTERNAL: &str = "/api/v1";
+const PREFIX_INTERNAL: &str = "/api/v1";
 
 /// The tenant of everybody, unless there is a list of clients.
 pub const TENANT_DEFAULT: &str = "default";

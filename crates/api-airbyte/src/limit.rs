@@ -13,8 +13,8 @@ pub const PAGE_ITEMS_DEFAULT: usize = 20;
 /// Documents of one kind that are looked at for a list.
 pub const DOCUMENTS_MAX: usize = 100_000;
 
-/// Documents that are read at once.
-pub const READS_AT_ONCE: usize = 64;
+/// Connections of one tenant: what a list shows.
+pub const CONNECTIONS_MAX: usize = DOCUMENTS_MAX;
 
 /// Jobs that are looked at for a list: live ones, and those that ended.
 pub const JOBS_MAX: usize = 100_000;
@@ -47,6 +47,10 @@ pub const DEPTH_MAX: usize = 64;
 
 /// Branches of a schema that are looked at for one value.
 pub const BRANCHES_MAX: usize = 10_000;
+
+/// Pairs of items, as they were and as they are given, that are compared to find whose secrets the masks in a
+/// list are.
+pub const LIST_LOOKS_MAX: usize = 1_000_000;
 
 /// Finished jobs of a queue that are kept for look-ups, unless somebody configured the queue.
 pub const FINISHED_MAX: u32 = 10_000;

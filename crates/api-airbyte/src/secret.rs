@@ -2,10 +2,12 @@
 //! field that no spec describes looks like one. In doubt it is a secret: to seal too much costs nothing,
 //! as what a connector gets is opened.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use crate::failure::{Answered, Failure};
-use crate::limit::{BRANCHES_MAX, DEPTH_MAX};
+use crate::limit::{BRANCHES_MAX, DEPTH_MAX, LIST_LOOKS_MAX};
 use crate::vault::{MASK, SEALED, VaultError, is_sealed};
 
 /// What is done with a secret.
@@ -68,11 +70,72 @@ pub(crate) fn unmasked(given: &mut Value, before: Option<&Value>, path: &str) ->
             let before = before.and_then(|before| before.get(name));
             unmasked(field, before, &format!("{path}.{name}"))
         }),
-        Value::Array(items) => items.iter_mut().enumerate().try_for_each(|(index, item)| {
-            let before = before.and_then(|before| before.get(index));
-            unmasked(item, before, &format!("{path}[{index}]"))
-        }),
+        Value::Array(items) => {
+            let before = before.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            let kept = counterparts(items, before);
+            items.iter_mut().zip(kept).enumerate().try_for_each(|(index, (item, kept))| {
+                unmasked(item, kept, &format!("{path}[{index}]"))
+            })
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),
+    }
+}
+
+/// Which item of a list each given one was before, as far as it matters. Clients take items out, add some and
+/// change their order, and no secret may come to another's item: what counts is what they were shown. Only an
+/// item that was changed itself is known by its place, in a list as long as it was.
+fn counterparts<'b>(given: &[Value], before: &'b [Value]) -> Vec<Option<&'b Value>> {
+    let counterpart = |(index, item): (usize, &Value)| {
+        if !has_mask(item) {
+            return None;
+        }
+        let in_place = before.get(index).filter(|_| given.len() == before.len());
+        if let Some(kept) = in_place.filter(|kept| is_shown_as(kept, item)) {
+            return Some(kept);
+        }
+        if given.len().saturating_mul(before.len()) > LIST_LOOKS_MAX {
+            return None;
+        }
+        let mut alike = before.iter().filter(|kept| is_shown_as(kept, item));
+        // Of several that look the same nobody knows which one is gone, unless all are there.
+        let same = |others: &[Value]| others.iter().filter(|other| *other == item).count();
+        match alike.clone().count() {
+            0 => in_place.filter(|kept| !given.iter().any(|other| is_shown_as(kept, other))),
+            count if count == same(given) => {
+                alike.nth(same(given.get(..index).unwrap_or_default()))
+            }
+            _ => None,
+        }
+    };
+    given.iter().enumerate().map(counterpart).collect()
+}
+
+fn has_mask(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text == MASK,
+        Value::Array(items) => items.iter().any(has_mask),
+        Value::Object(fields) => fields.values().any(has_mask),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
+/// Whether clients saw this instead of what is kept. The mask may stand for all that can be secret.
+fn is_shown_as(kept: &Value, shown: &Value) -> bool {
+    if shown.as_str() == Some(MASK) {
+        return !matches!(kept, Value::Null | Value::Bool(_));
+    }
+    match (kept, shown) {
+        (Value::Array(kept), Value::Array(shown)) => {
+            kept.len() == shown.len()
+                && kept.iter().zip(shown).all(|(kept, it)| is_shown_as(kept, it))
+        }
+        (Value::Object(kept), Value::Object(shown)) => {
+            let is_there = |(name, kept): (&String, &Value)| {
+                shown.get(name).is_some_and(|shown| is_shown_as(kept, shown))
+            };
+            kept.len() == shown.len() && kept.iter().all(is_there)
+        }
+        (kept, shown) => kept == shown,
     }
 }
 
@@ -100,19 +163,27 @@ struct Schemas<'s> {
 }
 
 impl<'s> Schemas<'s> {
-    /// With all branches; `None` if there are too many.
+    /// With all branches, each once, as schemas may name themselves; `None` if there are too many.
     fn spread(&self) -> Option<Vec<&'s Value>> {
-        let mut all: Vec<&Value> = self.of.clone();
+        let mut all: Vec<&Value> = Vec::new();
+        let mut known: HashSet<*const Value> = HashSet::new();
+        let mut add = |all: &mut Vec<&'s Value>, schema: &'s Value| {
+            if known.insert(std::ptr::from_ref(schema)) {
+                all.push(schema);
+            }
+        };
+        self.of.iter().for_each(|schema| add(&mut all, schema));
         let mut next = 0;
         while let Some(schema) = all.get(next).copied() {
             next += 1;
             for branch in ["oneOf", "anyOf", "allOf"] {
-                all.extend(schema.get(branch).and_then(Value::as_array).into_iter().flatten());
+                let branches = schema.get(branch).and_then(Value::as_array);
+                branches.into_iter().flatten().for_each(|branch| add(&mut all, branch));
             }
             if let Some(at) = schema.get("$ref").and_then(Value::as_str)
                 && let Some(named) = at.strip_prefix('#').and_then(|at| self.root.pointer(at))
             {
-                all.push(named);
+                add(&mut all, named);
             }
             if all.len() > BRANCHES_MAX {
                 return None;
@@ -336,8 +407,19 @@ mod tests {
 
     #[test]
     fn a_schema_that_names_itself_comes_to_an_end() {
-        let spec =
-            json!({ "connectionSpecification": { "oneOf": [{ "$ref": "#" }, { "$ref": "#" }] } });
+        let spec = json!({ "connectionSpecification": {
+            "oneOf": [{ "$ref": "#" }, { "$ref": "#" }],
+            "properties": { "p": { "airbyte_secret": true }, "child": { "$ref": "#" } },
+        } });
+        let given = json!({ "a": "b", "child": { "child": { "a": "b", "p": "c" } } });
+        let expected = json!({ "a": "b", "child": { "child": { "a": "b", "p": MASK } } });
+        assert_eq!(shown(given, Some(spec)), expected);
+    }
+
+    #[test]
+    fn what_too_many_schemas_describe_is_a_secret() {
+        let many = vec![json!({}); BRANCHES_MAX + 1];
+        let spec = json!({ "connectionSpecification": { "anyOf": many } });
         assert_eq!(shown(json!({ "a": "b" }), Some(spec)), json!(MASK));
     }
 
@@ -349,6 +431,49 @@ mod tests {
         assert_eq!(given, json!({ "a": { SEALED: "x" }, "l": [{ "b": "y" }], "c": 1 }));
         assert!(unmasked(&mut json!({ "d": MASK }), Some(&before), "configuration").is_err());
         assert!(unmasked(&mut json!({ "a": { SEALED: "x" } }), None, "configuration").is_err());
+    }
+
+    #[test]
+    fn a_mask_in_a_list_keeps_the_secret_of_its_own_item() {
+        let item = |name: &str, secret: &str| json!({ "n": name, "s": { SEALED: secret } });
+        let shown = |name: &str| json!({ "n": name, "s": MASK });
+        let (a, b) = (item("a", "1"), item("b", "2"));
+        let new = json!({ "n": "new", "s": "plain" });
+        let many: Vec<Value> = (0..1_001).map(|it| item(&it.to_string(), "s")).collect();
+        let back: Vec<Value> = (1..1_001).map(|it| shown(&it.to_string())).collect();
+        for (before, given, expected) in [
+            // Taken out, moved, added.
+            (json!([a, b]), json!([shown("b")]), Some(json!([b]))),
+            (json!([a, b]), json!([shown("b"), shown("a")]), Some(json!([b, a]))),
+            (json!([a]), json!([new, shown("a")]), Some(json!([new, a]))),
+            (json!([a, b]), json!([new, shown("a")]), Some(json!([new, a]))),
+            // Changed in its place.
+            (json!([a, b]), json!([shown("a"), shown("c")]), Some(json!([a, item("c", "2")]))),
+            // What was shown elsewhere is not another's, and what is new has none.
+            (json!([a, b]), json!([shown("c"), shown("a")]), None),
+            (json!([a]), json!([shown("a"), shown("c")]), None),
+            // Those that look the same are all there, or nobody knows.
+            (
+                json!([a, b, item("a", "3")]),
+                json!([shown("a"), shown("a")]),
+                Some(json!([a, item("a", "3")])),
+            ),
+            (json!([a, item("a", "3")]), json!([shown("a")]), None),
+            (
+                json!([{ SEALED: "1" }, { SEALED: "2" }]),
+                json!([MASK, MASK]),
+                Some(json!([{ SEALED: "1" }, { SEALED: "2" }])),
+            ),
+            (json!([{ SEALED: "1" }, { SEALED: "2" }]), json!([MASK]), None),
+            (json!([[a], [b]]), json!([[shown("b")]]), Some(json!([[b]]))),
+            // Nobody looks for ever.
+            (json!(many), json!(back), None),
+            (json!(many[1..]), json!(back[1..]), Some(json!(many[2..]))),
+        ] {
+            let mut after = given.clone();
+            let done = unmasked(&mut after, Some(&before), "configuration");
+            assert_eq!(done.is_ok().then_some(after), expected, "{before} {given}");
+        }
     }
 
     #[test]

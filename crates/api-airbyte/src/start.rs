@@ -14,7 +14,7 @@ use crate::document::{ATTEMPT, Acting, Connection, Definition, Destination, Kept
 use crate::face::{Face, Found};
 use crate::failure::{Answered, Failure};
 use crate::job::{CHECK_QUEUE, DISCOVER_QUEUE, SPEC_QUEUE, SYNC_QUEUE};
-use crate::limit::{DOCUMENTS_MAX, FINISHED_MAX, FINISHED_MS};
+use crate::limit::{FINISHED_MAX, FINISHED_MS};
 use crate::vault::sealed_text;
 use crate::workspace::default_workspace;
 use crate::{TENANT_DEFAULT, connection, job_list, scope, timing};
@@ -22,8 +22,6 @@ use crate::{TENANT_DEFAULT, connection, job_list, scope, timing};
 /// What a start found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Started {
-    /// Connections, of all tenants.
-    pub connections: usize,
     /// Secrets that were sealed with another key, and cannot be opened with this one.
     pub foreign_secrets: usize,
     /// What could not be brought in order. It keeps nobody from working with the rest.
@@ -42,11 +40,12 @@ pub(crate) async fn start(face: &Face) -> Started {
         if let Err(failure) = align(face, tenant, &mut started).await {
             started.problems.push(failure.to_string());
         }
-        for sealed in [seal::<Source>(face, tenant).await, seal::<Destination>(face, tenant).await]
-        {
-            match sealed {
-                Ok(foreign) => started.foreign_secrets += foreign,
-                Err(failure) => started.problems.push(failure.to_string()),
+        for sealed in [
+            seal::<Source>(face, tenant, &mut started).await,
+            seal::<Destination>(face, tenant, &mut started).await,
+        ] {
+            if let Err(failure) = sealed {
+                started.problems.push(failure.to_string());
             }
         }
     }
@@ -92,74 +91,89 @@ async fn make_missing<T: Kept>(face: &Face, tenant: &str, document: &T) -> Answe
 
 /// A crash may have come between a connection and its schedule, or between it and what it left.
 async fn align(face: &Face, tenant: &str, started: &mut Started) -> Answered<()> {
-    // By their ids: one that cannot be read is there all the same.
-    let known = face.ids(tenant, Connection::KIND, "", DOCUMENTS_MAX).await?;
+    // By their ids: one that cannot be read is there all the same. All of them, however many: what belongs to
+    // none of them is removed.
+    let known = face.ids(tenant, Connection::KIND, "", usize::MAX).await?;
     let known: BTreeSet<&str> = known.iter().map(|id| &**id).collect();
-    started.connections += known.len();
-    for found in face.all::<Connection>(tenant).await? {
-        if let Err(failure) = timing::put(face, tenant, &found.is).await {
-            started.problems.push(format!("connection {}: {failure}", found.is.id()));
+    for connection in &known {
+        if let Err(failure) = timing::put(face, tenant, connection).await {
+            started.problems.push(format!("connection {connection}: {failure}"));
         }
     }
     for connection in timing::scheduled(face, tenant).await? {
-        if !known.contains(connection.as_str()) {
-            timing::delete(face, tenant, &connection).await?;
+        if !known.contains(connection.as_str())
+            && let Err(failure) = timing::delete(face, tenant, &connection).await
+        {
+            started.problems.push(format!("the schedule of {connection}: {failure}"));
         }
     }
-    sweep(face, tenant, &known).await
+    sweep(face, tenant, &known, started).await
 }
 
 /// Removes what connections left behind that are gone.
-async fn sweep(face: &Face, tenant: &str, known: &BTreeSet<&str>) -> Answered<()> {
+async fn sweep(
+    face: &Face,
+    tenant: &str,
+    known: &BTreeSet<&str>,
+    started: &mut Started,
+) -> Answered<()> {
     let mut left: BTreeSet<String> = BTreeSet::new();
     for kind in [STATE, ATTEMPT] {
-        for id in face.ids(tenant, kind, "", DOCUMENTS_MAX).await? {
+        for id in face.ids(tenant, kind, "", usize::MAX).await? {
             let connection = id.split('.').next().unwrap_or_default();
             if !known.contains(connection) {
                 left.insert(connection.to_owned());
             }
         }
     }
-    if left.is_empty() {
-        return Ok(());
-    }
-    let live = job_list::jobs(face, tenant, None, |job| job.outcome.is_none()).await?;
     for gone in left {
         // A runner that is still there ends in good order first.
-        if !live.iter().any(|job| *job.unique_key == *gone) {
-            connection::forget(face, tenant, &gone).await?;
+        if job_list::live(face, tenant, &gone).await?.is_none()
+            && let Err(failure) = connection::forget(face, tenant, &gone).await
+        {
+            started.problems.push(format!("what {gone} left behind: {failure}"));
         }
     }
     Ok(())
 }
 
 /// Seals what a spec that became known since marks, and counts the secrets of another key.
-async fn seal<T: Acting>(face: &Face, tenant: &str) -> Answered<usize> {
+async fn seal<T: Acting>(face: &Face, tenant: &str, started: &mut Started) -> Answered<()> {
     let all: Vec<Found<T>> = face.all::<T>(tenant).await?;
-    let specs: BTreeMap<String, Option<Value>> = match all.is_empty() {
-        true => BTreeMap::new(),
-        false => {
-            let known = face.all::<Definition>(tenant).await?;
-            known.into_iter().map(|found| (found.is.definition_id, found.is.spec)).collect()
-        }
-    };
-    let mut count = 0;
-    for found in &all {
-        let actor = found.is.actor();
-        count += foreign(face.settings.vault.key_name(), &actor.configuration);
+    if all.is_empty() {
+        return Ok(());
+    }
+    let known = face.all::<Definition>(tenant).await?;
+    let specs: BTreeMap<String, Option<Value>> =
+        known.into_iter().map(|found| (found.is.definition_id, found.is.spec)).collect();
+    for Found { is: kept, .. } in &all {
+        let actor = kept.actor();
+        started.foreign_secrets += foreign(face.settings.vault.key_name(), &actor.configuration);
         let spec = specs.get(&actor.definition_id).and_then(Option::as_ref);
-        let scope = scope(tenant, T::KIND, found.is.id());
-        let seal = |configuration: &mut Value| {
-            face.settings.vault.seal(&scope, configuration, spec).map_err(Failure::from)
-        };
-        let mut sealed = actor.configuration.clone();
-        seal(&mut sealed)?;
-        if sealed != actor.configuration {
-            let change = |kept: &mut T| seal(&mut kept.actor_mut().configuration);
-            face.change(tenant, found.is.id(), change).await?;
+        if let Err(failure) = seal_one(face, tenant, kept, spec).await {
+            started.problems.push(format!("{} {}: {failure}", T::WHAT, kept.id()));
         }
     }
-    Ok(count)
+    Ok(())
+}
+
+async fn seal_one<T: Acting>(
+    face: &Face,
+    tenant: &str,
+    kept: &T,
+    spec: Option<&Value>,
+) -> Answered<()> {
+    let scope = scope(tenant, T::KIND, kept.id());
+    let seal = |configuration: &mut Value| {
+        face.settings.vault.seal(&scope, configuration, spec).map_err(Failure::from)
+    };
+    let mut sealed = kept.actor().configuration.clone();
+    seal(&mut sealed)?;
+    if sealed != kept.actor().configuration {
+        let change = |kept: &mut T| seal(&mut kept.actor_mut().configuration);
+        face.change(tenant, kept.id(), change).await?;
+    }
+    Ok(())
 }
 
 /// How many secrets of another key a configuration has.

@@ -5,6 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 use windlass_gateway::request::JobView;
 
 use crate::answer::Shown;
@@ -81,9 +82,27 @@ async fn catalog(
     {
         return Ok(kept.is.catalog);
     }
-    let workspace = &source.is.actor.workspace_id;
+    let until = Instant::now() + DISCOVER_WAIT_MAX;
+    let kept = asked(face, tenant, source, until).await?;
+    // Who was asking already may have begun before the configuration changed. Not more often: one that
+    // connectors themselves change is never that which was asked about.
+    let source = face.find::<Source>(tenant, id).await?;
+    if kept.configuration_version == source.version {
+        return Ok(kept.catalog);
+    }
+    Ok(asked(face, tenant, &source, until).await?.catalog)
+}
+
+/// What the source shows when it is asked.
+async fn asked(
+    face: &Face,
+    tenant: &str,
+    source: &Found<Source>,
+    until: Instant,
+) -> Answered<Catalog> {
+    let (id, workspace) = (&source.is.source_id, &source.is.actor.workspace_id);
     let job = job::ask_for_streams(face, tenant, workspace, id).await?;
-    let Some(ended) = face.job_ended(job, DISCOVER_WAIT_MAX).await? else {
+    let Some(ended) = face.job_ended(job, until).await? else {
         let detail = "The source has not shown its streams yet; it is still being asked.";
         return Err(Failure::new(StatusCode::GATEWAY_TIMEOUT, "try-again-later", detail));
     };
@@ -92,7 +111,7 @@ async fn catalog(
     }
     let kept = face.read::<Catalog>(tenant, id).await?;
     let missing = || Failure::internal("the source was asked for its streams, and none were kept");
-    Ok(kept.ok_or_else(missing)?.is.catalog)
+    Ok(kept.ok_or_else(missing)?.is)
 }
 
 fn not_shown(job: &JobView) -> Failure {

@@ -1,8 +1,8 @@
 //! When connections sync by themselves: a schedule of the engine each, that this face owns.
 
 use serde::{Deserialize, Serialize};
+use windlass_gateway::GatewayError;
 use windlass_gateway::request::{Answer, Schedule, ScheduleFilter};
-use windlass_gateway::{GatewayError, request::JobView};
 use windlass_record::command::Command;
 use windlass_record::rejection::Rejection;
 use windlass_record::schedule::{
@@ -11,9 +11,10 @@ use windlass_record::schedule::{
 };
 
 use crate::answer::moment;
-use crate::document::{Connection, Status, TimeUnit, Timing};
+use crate::document::{Connection, Kept, Status, TimeUnit, Timing};
 use crate::face::Face;
 use crate::failure::{Answered, Failure};
+use crate::limit::CHANGES_MAX;
 use crate::{job, job_list, quartz};
 
 /// Whose schedules these are.
@@ -38,8 +39,8 @@ struct Anchor {
 }
 
 impl Timing {
-    /// The length of an interval.
-    pub(crate) fn interval_ms(units: u64, unit: TimeUnit) -> Option<u64> {
+    /// The length of an interval, if it can be one.
+    fn interval_ms(units: u64, unit: TimeUnit) -> Answered<u64> {
         const MINUTE_MS: u64 = 60_000;
         let unit_ms = match unit {
             TimeUnit::Minutes => MINUTE_MS,
@@ -48,8 +49,12 @@ impl Timing {
             TimeUnit::Weeks => 7 * 24 * 60 * MINUTE_MS,
             TimeUnit::Months => 30 * 24 * 60 * MINUTE_MS,
         };
-        let interval_ms = units.checked_mul(unit_ms)?;
-        (MINUTE_MS..=INTERVAL_MS_MAX).contains(&interval_ms).then_some(interval_ms)
+        let interval_ms = units.checked_mul(unit_ms);
+        interval_ms.filter(|it| (MINUTE_MS..=INTERVAL_MS_MAX).contains(it)).ok_or_else(|| {
+            Failure::invalid(
+                "The schedule's interval must be a minute at least, a century at most.",
+            )
+        })
     }
 }
 
@@ -61,10 +66,7 @@ fn named(tenant: &str, connection: &str) -> ScheduleName {
 pub(crate) async fn check(face: &Face, timing: &Timing) -> Answered<()> {
     match timing {
         Timing::Manual => Ok(()),
-        Timing::Basic { units, time_unit } => match Timing::interval_ms(*units, *time_unit) {
-            Some(_) => Ok(()),
-            None => Err(Failure::invalid("The schedule's interval must be a minute at least.")),
-        },
+        Timing::Basic { units, time_unit } => Timing::interval_ms(*units, *time_unit).map(|_| ()),
         Timing::Cron { cron_expression } => {
             let times = quartz::times(cron_expression).map_err(Failure::invalid)?;
             let next = face.gateway.next_times(&times, None, 1).await?;
@@ -79,41 +81,132 @@ pub(crate) async fn check(face: &Face, timing: &Timing) -> Answered<()> {
 
 /// Makes the schedule of a connection what the connection says. Whether a run is due at once: the first
 /// of an interval, or one whose interval is over.
-pub(crate) async fn put(face: &Face, tenant: &str, connection: &Connection) -> Answered<()> {
-    let name = named(tenant, &connection.connection_id);
-    let old = face.gateway.schedule(name.clone()).await?;
+pub(crate) async fn put(face: &Face, tenant: &str, connection: &str) -> Answered<()> {
+    if written(face, tenant, connection, Why::Changed).await? {
+        // It may have been deleted meanwhile.
+        is_written(ask(face, ScheduleCommand::RunNow(named(tenant, connection))).await)?;
+    }
+    Ok(())
+}
+
+/// A job of a connection was made beside its times: an interval counts from it.
+pub(crate) async fn ran(face: &Face, tenant: &str, connection: &Connection) -> Answered<()> {
+    if !matches!(connection.schedule, Timing::Basic { .. }) {
+        return Ok(());
+    }
+    written(face, tenant, &connection.connection_id, Why::Ran).await.map(|_| ())
+}
+
+/// Why a schedule is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Why {
+    /// The connection may say something else.
+    Changed,
+    /// A job was made.
+    Ran,
+}
+
+/// Writes the schedule of a connection, again if somebody else wrote it meanwhile: what it says is what the
+/// connection said after the schedule was read, so that of two changes the later one counts. Whether a run
+/// is due.
+async fn written(face: &Face, tenant: &str, id: &str, why: Why) -> Answered<bool> {
+    let name = named(tenant, id);
+    for _ in 0..CHANGES_MAX {
+        let old = face.gateway.schedule(name.clone()).await?;
+        let version = old.as_deref().map_or(0, |old| old.version);
+        let found = face.read::<Connection>(tenant, id).await?.map(|found| found.is);
+        let wanted = match &found {
+            Some(connection) => wanted(face, tenant, connection, old.as_deref(), why).await?,
+            // It was deleted meanwhile.
+            None => None,
+        };
+        let Some(Wanted { settings, pause, is_due }) = wanted else {
+            if version == 0 || is_written(delete_as(face, name.clone(), Some(version)).await)? {
+                return Ok(false);
+            }
+            continue;
+        };
+        let is_same = old.as_deref().is_some_and(|old| {
+            let is_as_it_was = match &pause {
+                PutPause::AsItIs => true,
+                PutPause::Running => old.paused.is_none(),
+                PutPause::Paused(_) => old.paused.is_some(),
+            };
+            old.settings == settings && is_as_it_was
+        });
+        if is_same {
+            return Ok(is_due);
+        }
+        let expected_version = Some(version);
+        let put = PutSchedule { name: name.clone(), expected_version, settings, pause };
+        if !is_written(ask(face, ScheduleCommand::Put(Box::new(put))).await)? {
+            continue;
+        }
+        // Its schedule may have been deleted before this one was written.
+        if version == 0 && face.raw(tenant, Connection::KIND, id).await?.is_none() {
+            delete(face, tenant, id).await?;
+            return Ok(false);
+        }
+        return Ok(is_due);
+    }
+    Err(Failure::try_again_later("The connection is being changed by others."))
+}
+
+/// Whether it was written; `false` if somebody else was first.
+fn is_written(answer: Result<Answer, GatewayError>) -> Answered<bool> {
+    match answer {
+        Ok(_) => Ok(true),
+        Err(GatewayError::Rejected(Rejection::Schedule(rejection))) => match *rejection {
+            ScheduleRejection::Version { .. }
+            | ScheduleRejection::Exists { .. }
+            | ScheduleRejection::NotFound { .. } => Ok(false),
+            ScheduleRejection::InvalidTimes { .. } => {
+                Err(GatewayError::Rejected(Rejection::Schedule(rejection)).into())
+            }
+        },
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What the schedule of a connection must be.
+struct Wanted {
+    settings: ScheduleSettings,
+    pause: PutPause,
+    /// Whether a run is due at once.
+    is_due: bool,
+}
+
+/// `None` is no schedule at all.
+async fn wanted(
+    face: &Face,
+    tenant: &str,
+    connection: &Connection,
+    old: Option<&Schedule>,
+    why: Why,
+) -> Answered<Option<Wanted>> {
     let is_active = connection.status == Status::Active;
-    let (times, anchor, due_now) = match &connection.schedule {
-        Timing::Manual => return delete(face, tenant, &connection.connection_id).await,
+    let (times, anchor, is_due) = match &connection.schedule {
+        Timing::Manual => return Ok(None),
         Timing::Cron { cron_expression } => {
             let times = quartz::times(cron_expression).map_err(Failure::invalid)?;
             (times, Anchor::default(), false)
         }
         Timing::Basic { units, time_unit } => {
-            let interval_ms = Timing::interval_ms(*units, *time_unit)
-                .ok_or_else(|| Failure::invalid("The schedule's interval is out of range."))?;
-            let (anchor, due_now) =
-                anchored(face, tenant, connection, interval_ms, old.as_deref()).await?;
-            (every(anchor), anchor, due_now)
+            let interval_ms = Timing::interval_ms(*units, *time_unit)?;
+            let (anchor, is_due) = match why {
+                Why::Changed => anchored(face, tenant, connection, interval_ms, old).await?,
+                Why::Ran => (Anchor { interval_ms, anchor_ms: face.now_ms().await? }, false),
+            };
+            (every(anchor), anchor, is_due && is_active)
         }
     };
     let settings = settings(face, connection, times, anchor);
-    let pause = if is_active {
-        PutPause::Running
-    } else {
-        PutPause::Paused("the connection is not active".into())
+    let pause = match (is_active, why) {
+        (false, _) => PutPause::Paused("the connection is not active".into()),
+        (true, Why::Changed) => PutPause::Running,
+        (true, Why::Ran) => PutPause::AsItIs,
     };
-    let is_same = old
-        .as_deref()
-        .is_some_and(|old| old.settings == settings && old.paused.is_some() != is_active);
-    if !is_same {
-        let put = PutSchedule { name: name.clone(), expected_version: None, settings, pause };
-        ask(face, ScheduleCommand::Put(Box::new(put))).await?;
-    }
-    if due_now && is_active {
-        ask(face, ScheduleCommand::RunNow(name)).await?;
-    }
-    Ok(())
+    Ok(Some(Wanted { settings, pause, is_due }))
 }
 
 fn settings(
@@ -142,7 +235,8 @@ fn every(anchor: Anchor) -> ScheduleTimes {
 }
 
 /// From when an interval counts, and whether it is over: the newest job of the connection, or now if
-/// there is none. What is under way with the same interval goes on as it is.
+/// there is none. What is under way with the same interval goes on as it is. That of a connection that is
+/// not active is reckoned when it becomes so again, and that of a new one has nothing to look for.
 async fn anchored(
     face: &Face,
     tenant: &str,
@@ -150,41 +244,28 @@ async fn anchored(
     interval_ms: u64,
     old: Option<&Schedule>,
 ) -> Answered<(Anchor, bool)> {
-    if let Some(old) = old.filter(|old| old.paused.is_none())
+    let is_active = connection.status == Status::Active;
+    if let Some(old) = old.filter(|old| old.paused.is_none() || !is_active)
         && let Ok(anchor) = serde_json::from_str::<Anchor>(&old.settings.spec)
         && anchor.interval_ms == interval_ms
     {
         return Ok((anchor, false));
     }
     let now_ms = face.now_ms().await?;
-    let of_it = |job: &JobView| *job.unique_key == *connection.connection_id;
-    let workspace = Some(connection.workspace_id.as_str());
-    let jobs = job_list::jobs(face, tenant, workspace, of_it).await?;
-    let newest = jobs.iter().map(|job| job.created_ms).max();
+    let is_new = old.is_none() && connection.updated_at == connection.created_at;
+    let newest = match is_active && !is_new {
+        true => job_list::newest_ms(face, tenant, connection).await?,
+        false => None,
+    };
     Ok(match newest.filter(|made_ms| made_ms.saturating_add(interval_ms) > now_ms) {
         Some(anchor_ms) => (Anchor { interval_ms, anchor_ms }, false),
         None => (Anchor { interval_ms, anchor_ms: now_ms }, true),
     })
 }
 
-/// A job of a connection was made beside its times: an interval counts from it.
-pub(crate) async fn ran(face: &Face, tenant: &str, connection: &Connection) -> Answered<()> {
-    let Timing::Basic { units, time_unit } = connection.schedule else { return Ok(()) };
-    let Some(interval_ms) = Timing::interval_ms(units, time_unit) else { return Ok(()) };
-    let anchor = Anchor { interval_ms, anchor_ms: face.now_ms().await? };
-    let settings = settings(face, connection, every(anchor), anchor);
-    let name = named(tenant, &connection.connection_id);
-    let pause = PutPause::AsItIs;
-    let put = PutSchedule { name, expected_version: None, settings, pause };
-    ask(face, ScheduleCommand::Put(Box::new(put))).await.map(|_| ())
-}
-
 /// Forgets the schedule of a connection, if there is one.
 pub(crate) async fn delete(face: &Face, tenant: &str, connection: &str) -> Answered<()> {
-    let name = named(tenant, connection);
-    let command = DeleteSchedule { name, expected_version: None };
-    let command = Command::Schedule(ScheduleCommand::Delete(command));
-    match face.gateway.command(command).await {
+    match delete_as(face, named(tenant, connection), None).await {
         Err(GatewayError::Rejected(Rejection::Schedule(rejection)))
             if matches!(*rejection, ScheduleRejection::NotFound { .. }) =>
         {
@@ -194,8 +275,16 @@ pub(crate) async fn delete(face: &Face, tenant: &str, connection: &str) -> Answe
     }
 }
 
-async fn ask(face: &Face, command: ScheduleCommand) -> Answered<Answer> {
-    Ok(face.gateway.command(Command::Schedule(command)).await?)
+async fn delete_as(
+    face: &Face,
+    name: ScheduleName,
+    expected_version: Option<u64>,
+) -> Result<Answer, GatewayError> {
+    ask(face, ScheduleCommand::Delete(DeleteSchedule { name, expected_version })).await
+}
+
+async fn ask(face: &Face, command: ScheduleCommand) -> Result<Answer, GatewayError> {
+    face.gateway.command(Command::Schedule(command)).await
 }
 
 /// Connections that have schedules of ours.

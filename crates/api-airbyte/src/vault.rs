@@ -20,13 +20,13 @@ use serde_json::{Value, json};
 use crate::secret;
 
 /// The one field of a sealed value.
-pub const SEALED: &str = "$sealed";
+pub(crate) const SEALED: &str = "$sealed";
 
 /// What is shown instead of a secret, and kept when it comes back.
-pub const MASK: &str = "**********";
+pub(crate) const MASK: &str = "**********";
 
 /// Bytes of a key.
-pub const KEY_BYTES: usize = 32;
+const KEY_BYTES: usize = 32;
 
 /// The first part of a sealed text.
 const FORMAT: &str = "1";
@@ -89,6 +89,13 @@ impl Vault {
         if !path.try_exists().map_err(failed)? {
             make_file(path, &BASE64.encode(random_key()?)).map_err(failed)?;
         }
+        Vault::read(path)
+    }
+
+    /// A vault with the key of this file, for whoever has only secrets that are there: a new key would open
+    /// none of them, and be taken for theirs afterwards.
+    pub fn read(path: &Path) -> Result<Vault, VaultError> {
+        let failed = |source| VaultError::File { path: path.to_owned(), source };
         let file = File::open(path).map_err(failed)?;
         if file.metadata().map_err(failed)?.permissions().mode() & 0o077 != 0 {
             return Err(VaultError::Exposed { path: path.to_owned() });
@@ -111,7 +118,7 @@ impl Vault {
     }
 
     /// The name of its key, as sealed values carry it.
-    pub fn key_name(&self) -> &str {
+    pub(crate) fn key_name(&self) -> &str {
         &self.name
     }
 
@@ -289,7 +296,10 @@ mod tests {
     fn a_key_file_is_made_once_and_for_its_owner() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("airbyte.key");
+        let missing = Vault::read(&path).unwrap_err();
+        assert!(matches!(missing, VaultError::File { .. }) && !path.exists(), "{missing}");
         let name = Vault::at(&path).unwrap().key_name().to_owned();
+        assert_eq!(Vault::read(&path).unwrap().key_name(), name);
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(Vault::at(&path).unwrap().key_name(), name);
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();

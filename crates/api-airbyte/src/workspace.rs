@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::answer::{NoContent, Shown, listed};
-use crate::document::{Connection, Definition, Destination, Kept, Source, Workspace};
+use crate::document::{Catalog, Connection, Definition, Destination, Kept, Source, Workspace};
 use crate::extract::{At, Object, Page, Params, checked_name};
 use crate::face::Face;
 use crate::failure::{Answered, Failure};
@@ -130,21 +130,23 @@ async fn remove(
     if id == WORKSPACE_DEFAULT {
         return Err(Failure::conflict("The default workspace cannot be deleted."));
     }
-    for found in face.all::<Connection>(tenant).await? {
-        if found.is.workspace_id == id {
-            connection::remove(&face, tenant, &found.is).await?;
-        }
-    }
-    empty::<Source>(&face, tenant, &id).await?;
+    let connections = face.all::<Connection>(tenant).await?.into_iter().map(|found| found.is);
+    let inside = connections.filter(|connection| connection.workspace_id == id);
+    let inside: Vec<String> = inside.map(|connection| connection.connection_id).collect();
+    connection::remove(&face, tenant, &inside).await?;
+    let sources = empty::<Source>(&face, tenant, &id).await?;
+    face.delete(tenant, Catalog::KIND, &sources).await?;
     empty::<Destination>(&face, tenant, &id).await?;
     empty::<Definition>(&face, tenant, &id).await?;
     face.delete(tenant, Workspace::KIND, &[id.into()]).await?;
     Ok(NoContent)
 }
 
-async fn empty<T: Kept>(face: &Face, tenant: &str, workspace: &str) -> Answered<()> {
+/// Removes all of a kind that is in a workspace; its ids.
+async fn empty<T: Kept>(face: &Face, tenant: &str, workspace: &str) -> Answered<Vec<Box<str>>> {
     let found = face.all::<T>(tenant).await?;
     let inside = found.iter().filter(|found| found.is.workspace() == workspace);
     let ids: Vec<Box<str>> = inside.map(|found| found.is.id().into()).collect();
-    face.delete(tenant, T::KIND, &ids).await
+    face.delete(tenant, T::KIND, &ids).await?;
+    Ok(ids)
 }

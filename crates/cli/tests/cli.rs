@@ -3,7 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop here")]
 
-use std::io::Write;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -622,6 +623,32 @@ fn connections_are_made_shown_and_run() {
     }
     let list = String::from_utf8(server.ask(&["connection", "list"]).stdout).unwrap();
     assert!(list.contains("every 120 minutes") && list.contains("inactive"), "{list}");
+}
+
+/// The definition of a destination, as REST shows it.
+fn definition_of(server: &Server, made: &Value) -> Value {
+    let host = server.address.trim_start_matches("http://");
+    let mut stream = TcpStream::connect(host).unwrap();
+    let destination = made["destinationId"].as_str().unwrap();
+    let path = format!("/api/public/v1/destinations/{destination}");
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+    serde_json::from_str::<Value>(body).unwrap()["definitionId"].clone()
+}
+
+#[test]
+fn a_connection_has_the_command_that_was_given_whatever_else_has_its_type() {
+    let server = Server::start();
+    let connect = |command: &str| {
+        let ends = ["connection", "create", "--source", "faker", "--destination", "sink"];
+        let made: Vec<&str> = ends.into_iter().chain(["--destination-command", command]).collect();
+        definition_of(&server, &server.json(&made))
+    };
+    let (first, second) = (connect("cat -"), connect("cat"));
+    assert_ne!(first, second);
+    assert_eq!(connect("cat -"), first, "though the other is newer");
 }
 
 #[test]

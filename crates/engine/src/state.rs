@@ -219,6 +219,11 @@ impl State {
         self.queue_names.get(&(&*name.tenant, &*name.queue) as &dyn PairName).copied()
     }
 
+    /// The job that holds a unique key of a queue at `now_ms`. It may have ended, and hold it for a while.
+    pub fn holder(&self, queue: &QueueName, unique_key: &str, now_ms: u64) -> Option<JobKey> {
+        self.unique_keys.holder(self.queue_named(queue)?, unique_key, now_ms)
+    }
+
     /// The job that waits in this incident.
     pub fn incident_job(&self, incident: JobKey) -> Option<JobKey> {
         self.incidents.get(&incident).copied()

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use windlass_partition::request::{
-    JobFilter, JobView, Query, QueryAnswer, QueueView, Request, Schedule, ScheduleFilter,
-    SchedulePage, StatusView, Timetable, WhyView,
+    DocumentView, JobFilter, JobView, Query, QueryAnswer, QueueView, Request, Schedule,
+    ScheduleFilter, SchedulePage, StatusView, Timetable, WhyView,
 };
+use windlass_record::command::QueueName;
 use windlass_record::id::JobKey;
 use windlass_record::rejection::Rejection;
 use windlass_record::schedule::{ScheduleName, ScheduleRejection, ScheduleTimes};
@@ -91,6 +92,19 @@ impl Gateway {
         Ok((jobs, next))
     }
 
+    /// The job that holds a unique key of a queue. It may have ended, and hold it for a while.
+    pub async fn holder(
+        &self,
+        queue: QueueName,
+        unique_key: &str,
+    ) -> Result<Option<JobKey>, GatewayError> {
+        let query = Query::Holder { queue, unique_key: unique_key.into() };
+        let QueryAnswer::Holder(holder) = self.query(query).await? else {
+            unreachable!("{MISMATCH}")
+        };
+        Ok(holder)
+    }
+
     /// Where a job is and why it is not running.
     pub async fn why(&self, key: JobKey) -> Result<Option<Box<WhyView>>, GatewayError> {
         let QueryAnswer::Why(view) = self.query(Query::Why(key)).await? else {
@@ -128,6 +142,19 @@ impl Gateway {
             unreachable!("{MISMATCH}")
         };
         Ok(DocumentPage { documents, more })
+    }
+
+    /// A page of documents with their bytes, and whether there are more. It ends early when they are large.
+    pub async fn whole_documents(
+        &self,
+        filter: DocumentFilter,
+    ) -> Result<(Vec<DocumentView>, bool), GatewayError> {
+        let DocumentFilter { tenant, kind, after, limit } = filter;
+        let query = Query::WholeDocuments { tenant, kind, after, limit };
+        let QueryAnswer::WholeDocuments(documents, more) = self.query(query).await? else {
+            unreachable!("{MISMATCH}")
+        };
+        Ok((documents, more))
     }
 
     /// One schedule.

@@ -277,6 +277,11 @@ impl Delivery {
                 }
             }
             Action::Query(_, QueryAnswer::Document(Some((_, value)))) => *value = bytes,
+            Action::Query(_, QueryAnswer::WholeDocuments(documents, _)) => {
+                if let Some(document) = documents.get_mut(missing.index) {
+                    document.bytes = bytes;
+                }
+            }
             Action::Query(..)
             | Action::Poll(..)
             | Action::Commands(..)

@@ -81,7 +81,7 @@ pub struct Delivery {
 
 /// Where a payload goes that must be read first.
 pub struct Missing {
-    /// Which job of a hand-out.
+    /// Which job of a hand-out, or document of a list.
     pub index: usize,
     /// Its key in the store.
     pub key: Vec<u8>,

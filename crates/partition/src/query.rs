@@ -13,13 +13,14 @@ use crate::core::{Core, Missing};
 use crate::finished::FinishedJob;
 use crate::payload::Bytes;
 use crate::request::{
-    JobFilter, JobView, Query, QueryAnswer, QueueView, ScheduleFilter, SchedulePage, StatusView,
+    DocumentView, JobFilter, JobView, Query, QueryAnswer, QueueView, ScheduleFilter, SchedulePage,
+    StatusView,
 };
 use crate::tally::Tally;
 
 /// Jobs of a page at most.
 const PAGE_MAX: usize = 1_000;
-/// Bytes of schedules after which a page ends.
+/// Bytes of schedules or of documents after which a page ends.
 const PAGE_BYTES_MAX: usize = 1 << 20;
 /// Jobs looked at for one page: a long walk is many pages, some of them short.
 const LOOKS_PER_PAGE_MAX: usize = 20_000;
@@ -41,6 +42,10 @@ impl Core {
         let answer = match query {
             Query::Job(key) => QueryAnswer::Job(self.job_view(*key, &mut missing)),
             Query::Jobs(filter) => self.jobs(filter),
+            Query::Holder { queue, unique_key } => {
+                let state = self.engine.state();
+                QueryAnswer::Holder(state.holder(queue, unique_key, self.now_ms()))
+            }
             Query::Why(key) => QueryAnswer::Why(self.why_view(*key)),
             Query::Queues(tenant) => QueryAnswer::Queues(self.queue_views(tenant.as_deref())),
             Query::Document { tenant, kind, id } => {
@@ -63,6 +68,9 @@ impl Core {
                 let more = found.len() > limit;
                 found.truncate(limit);
                 QueryAnswer::Documents(found, more)
+            }
+            Query::WholeDocuments { tenant, kind, after, limit } => {
+                self.whole_documents((tenant, kind, after), page(*limit), &mut missing)
             }
             Query::Workflows(query) => {
                 let state = self.engine.state();
@@ -114,6 +122,30 @@ impl Core {
         view.result = self.bytes(ended.result, true, missing);
         view.extra = ended.extra.clone();
         Some(Box::new(view))
+    }
+
+    fn whole_documents(
+        &self,
+        (tenant, kind, after): (&str, &str, &str),
+        limit: usize,
+        missing: &mut Vec<Missing>,
+    ) -> QueryAnswer {
+        let (mut found, mut bytes) = (Vec::new(), 0);
+        for (name, document) in self.engine.state().documents_after(tenant, kind, after) {
+            if found.len() >= limit || bytes > PAGE_BYTES_MAX {
+                return QueryAnswer::WholeDocuments(found, true);
+            }
+            bytes += usize::try_from(document.bytes.len).unwrap_or(usize::MAX);
+            let before = missing.len();
+            let view = DocumentView {
+                id: name.id.clone(),
+                version: document.version,
+                bytes: self.bytes(document.bytes, false, missing),
+            };
+            missing.iter_mut().skip(before).for_each(|missing| missing.index = found.len());
+            found.push(view);
+        }
+        QueryAnswer::WholeDocuments(found, false)
     }
 
     fn bytes(&self, payload: Payload, result: bool, missing: &mut Vec<Missing>) -> Arc<[u8]> {

@@ -264,6 +264,13 @@ pub enum Query {
     Job(JobKey),
     /// Jobs that match, a page at a time.
     Jobs(JobFilter),
+    /// The job that holds a unique key.
+    Holder {
+        /// In this queue.
+        queue: QueueName,
+        /// The key.
+        unique_key: Box<str>,
+    },
     /// Where a job is and why it is not running.
     Why(JobKey),
     /// Queues of a tenant; of all when `None`.
@@ -286,6 +293,17 @@ pub enum Query {
         /// Ids after this one.
         after: Box<str>,
         /// At most this many.
+        limit: usize,
+    },
+    /// Documents of a kind with their bytes, a page at a time: as [`Query::Documents`] in all else.
+    WholeDocuments {
+        /// The wall of security.
+        tenant: Box<str>,
+        /// Their kind.
+        kind: Box<str>,
+        /// Ids after this one.
+        after: Box<str>,
+        /// At most this many; fewer, if they are large.
         limit: usize,
     },
     /// One schedule.
@@ -351,6 +369,8 @@ pub enum QueryAnswer {
     Job(Option<Box<JobView>>),
     /// A page, and where the next begins; 0 is "no more".
     Jobs(Vec<JobView>, u64),
+    /// `None`: nobody holds it.
+    Holder(Option<JobKey>),
     /// `None`: no such job, live or remembered.
     Why(Option<Box<WhyView>>),
     /// The queues.
@@ -359,6 +379,8 @@ pub enum QueryAnswer {
     Document(Option<(u64, Arc<[u8]>)>),
     /// Ids and versions in order, and whether there are more.
     Documents(Vec<(Box<str>, u64)>, bool),
+    /// Documents in order, and whether there are more.
+    WholeDocuments(Vec<DocumentView>, bool),
     /// The schedule.
     Schedule(Option<Box<Schedule>>),
     /// A page of schedules.
@@ -369,6 +391,17 @@ pub enum QueryAnswer {
     Workflows(Option<Arc<str>>),
     /// The partition.
     Status(Box<StatusView>),
+}
+
+/// A document of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DocumentView {
+    /// Its id.
+    pub id: Box<str>,
+    /// From 1; grows by one with each write.
+    pub version: u64,
+    /// What was written.
+    pub bytes: Arc<[u8]>,
 }
 
 /// A job as clients see it.

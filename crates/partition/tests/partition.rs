@@ -13,7 +13,8 @@ use windlass_partition::request::{
 };
 use windlass_partition::{Durability, Handle, Options, Partition};
 use windlass_record::command::{
-    Command, CompleteJob, CreateJob, Due, JobOptions, Lease, PauseQueue, QueueName, ReleaseJob,
+    Command, CompleteJob, CreateJob, DocumentWrite, Due, JobOptions, Lease, PauseQueue,
+    PutDocuments, QueueName, ReleaseJob,
 };
 use windlass_record::id::JobKey;
 use windlass_record::rejection::Rejection;
@@ -310,6 +311,49 @@ fn finished_jobs_can_be_looked_up() {
     let filter = JobFilter { state: Some("completed"), ..JobFilter::default() };
     let QueryAnswer::Jobs(jobs, 0) = fixture.query(Query::Jobs(filter)) else { panic!() };
     assert_eq!(jobs.len(), 1);
+}
+
+/// Also when its bytes are no longer in memory.
+#[test]
+fn documents_are_listed_with_their_bytes_in_bounded_pages() {
+    let mut fixture = Fixture::new();
+    let write = |id: &str, bytes: Vec<u8>| DocumentWrite {
+        tenant: "t".into(),
+        kind: "k".into(),
+        id: id.into(),
+        expected_version: None,
+        bytes: Some(bytes.into()),
+    };
+    let large = |byte| vec![byte; 700 << 10];
+    for (id, byte) in [("a", b'1'), ("b", b'2'), ("c", b'3'), ("d", b'4')] {
+        let documents = vec![write(id, large(byte))];
+        fixture.give(Command::PutDocuments(PutDocuments { documents })).unwrap();
+    }
+    let list = |fixture: &Fixture, after: &str, limit| {
+        let query = Query::WholeDocuments {
+            tenant: "t".into(),
+            kind: "k".into(),
+            after: after.into(),
+            limit,
+        };
+        let QueryAnswer::WholeDocuments(documents, more) = fixture.query(query) else { panic!() };
+        let found: String = documents
+            .iter()
+            .map(|it| {
+                assert!(it.version == 1 && it.bytes.len() == 700 << 10, "{}", it.id);
+                format!("{}{}", it.id, char::from(it.bytes[0]))
+            })
+            .collect();
+        (found, more)
+    };
+    for _ in 0..2 {
+        assert_eq!(list(&fixture, "", 9), ("a1b2".to_owned(), true), "they are large");
+        assert_eq!(list(&fixture, "b", 9), ("c3d4".to_owned(), false));
+        assert_eq!(list(&fixture, "", 1), ("a1".to_owned(), true));
+        assert_eq!(list(&fixture, "d", 1), (String::new(), false));
+        fixture.partition.checkpoint_now().unwrap();
+        fixture = fixture.crash(Options::default());
+    }
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! The Airbyte face, as a part of the server: its key, its clients, its routes.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use axum::Router;
 use serde::Deserialize;
-use windlass_api_airbyte::vault::Vault;
+use windlass_api_airbyte::vault::{Vault, VaultError};
 use windlass_api_airbyte::{Client, Settings, limit};
 use windlass_gateway::Gateway;
 
@@ -14,7 +15,7 @@ use crate::error::{ConfigError, ServeError};
 use crate::settings::Config;
 
 /// Where the key may be instead of in its file.
-pub const KEY_VARIABLE: &str = "WINDLASS_AIRBYTE_KEY";
+const KEY_VARIABLE: &str = "WINDLASS_AIRBYTE_KEY";
 
 /// What says that there is no file of clients.
 const OFF: &str = "off";
@@ -25,10 +26,26 @@ const OFF: &str = "off";
 /// # Errors
 ///
 /// When the key cannot be read or made, is none, or can be read by others.
-pub fn vault(data_dir: &Path) -> Result<Vault, ServeError> {
+fn vault(data_dir: &Path) -> Result<Vault, ServeError> {
+    vault_by(data_dir, Vault::at)
+}
+
+/// The same for a runner: a key that is missing is not made.
+///
+/// # Errors
+///
+/// When there is none, too.
+pub(crate) fn vault_there(data_dir: &Path) -> Result<Vault, ServeError> {
+    vault_by(data_dir, Vault::read)
+}
+
+fn vault_by(
+    data_dir: &Path,
+    open: impl Fn(&Path) -> Result<Vault, VaultError>,
+) -> Result<Vault, ServeError> {
     let opened = match std::env::var(KEY_VARIABLE) {
         Ok(text) if !text.trim().is_empty() => Vault::of(&text),
-        Ok(_) | Err(_) => Vault::at(&data::airbyte_key_path(data_dir)),
+        Ok(_) | Err(_) => open(&data::airbyte_key_path(data_dir)),
     };
     opened.map_err(ServeError::Vault)
 }
@@ -90,6 +107,11 @@ fn clients(config: &Config) -> Result<Vec<Client>, ConfigError> {
             "airbyte_clients",
             "a file of 1 to 10000 clients with an id, a secret and a tenant each",
         );
+        return Err(ConfigError::Value { setting, must });
+    }
+    let mut ids = HashSet::new();
+    if !file.client.iter().all(|entry| ids.insert(&*entry.id)) {
+        let (setting, must) = ("airbyte_clients", "a file in which each client's id is there once");
         return Err(ConfigError::Value { setting, must });
     }
     let client = |entry: Entry| Client { id: entry.id, secret: entry.secret, tenant: entry.tenant };

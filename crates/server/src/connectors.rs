@@ -12,7 +12,7 @@ use windlass_api_airbyte::vault::Vault;
 use windlass_connector::process::Helper;
 use windlass_connector::runner::{self, Folder, Handle, Secrets};
 
-use crate::airbyte::vault;
+use crate::airbyte::vault_there;
 use crate::builtin::reachable;
 use crate::settings::Config;
 
@@ -46,7 +46,7 @@ fn sealed(folder: &Path, helper: &[&str]) -> Result<(Helper, Arc<dyn Secrets>), 
     // This program as it runs, whatever an upgrade put in its place.
     let program = PathBuf::from("/proc/self/exe");
     let words = helper.iter().map(OsString::from).collect();
-    let vault = vault(&spec.data).map_err(|error| error.to_string())?;
+    let vault = vault_there(&spec.data).map_err(|error| error.to_string())?;
     Ok((Helper { program, words }, Arc::new(Sealed(vault))))
 }
 

@@ -5,7 +5,9 @@
 //!
 //! Reading order: [`settings`] is the one table of settings and where their values come from;
 //! [`data`] is the layout of the data directory; `history` joins the read model to the partition;
-//! [`server`](mod@server) starts and stops; `builtin` are the workers that come with it, [`airbyte`] the key and the clients of that face; [`listen`] is the port; [`watch`] is `/health` and
+//! [`server`](mod@server) starts and stops; `builtin` are the workers that come with it, `airbyte` the
+//! key and the clients of that face; [`listen`] is the port, `origin` what browsers may ask of it;
+//! [`watch`] is `/health` and
 //! `/metrics`; [`logging`] is what goes to standard error and to a collector of traces, `trace` the
 //! span of a request;
 //! [`error`] is everything that can go wrong.
@@ -13,7 +15,7 @@
 //! Absent on purpose: authentication (until its issue brings it, the server listens on loopback
 //! unless told otherwise in words), and anything that a face should do.
 
-pub mod airbyte;
+mod airbyte;
 mod backup;
 mod builtin;
 mod connectors;
@@ -22,6 +24,7 @@ pub mod error;
 mod history;
 pub mod listen;
 pub mod logging;
+mod origin;
 pub mod server;
 pub mod settings;
 mod trace;
@@ -32,6 +35,4 @@ pub use connectors::runner as connector_runner;
 pub use error::{ConfigError, ServeError};
 pub use server::{ServerHandle, run, serve, start, start_on};
 pub use settings::{Config, ServeArgs};
-/// What seals and opens secrets of connectors, for whoever starts them.
-pub use windlass_api_airbyte::{scope as secret_scope, vault};
 pub use windlass_partition::StopReason;

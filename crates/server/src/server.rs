@@ -27,6 +27,7 @@ use crate::data::{self, Data};
 use crate::error::ServeError;
 use crate::history::{self, Feed};
 use crate::listen::{self, Port};
+use crate::origin;
 use crate::settings::{Config, Switch};
 use crate::watch as pages;
 
@@ -116,7 +117,7 @@ pub async fn start_on(config: Config, fs: Arc<dyn FileSystem>) -> Result<ServerH
     let zeebe_address = zeebe.as_ref().map(|(_, address)| *address);
     let (close, closing) = watch::channel(false);
     let router = main_port(&config, &gateway, &partition, zeebe_address).await?;
-    let mut router = router.fallback(pages::not_found);
+    let mut router = origin::guarded(router.fallback(pages::not_found), address);
     if config.sends_traces() {
         router = router.layer(axum::middleware::from_fn(crate::trace::span_of_request));
     }
@@ -125,7 +126,7 @@ pub async fn start_on(config: Config, fs: Arc<dyn FileSystem>) -> Result<ServerH
     let mut listening = JoinSet::new();
     listening.spawn(listen::run(main, closing.clone(), config.shutdown()));
     if let Some((listener, address)) = zeebe {
-        let mut router = windlass_api_zeebe::router(&gateway, address);
+        let mut router = origin::guarded(windlass_api_zeebe::router(&gateway, address), address);
         if config.sends_traces() {
             router = router.layer(axum::middleware::from_fn(crate::trace::span_of_request));
         }

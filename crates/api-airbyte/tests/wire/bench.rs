@@ -1,18 +1,21 @@
 //! A server, requests to it, and what the launcher would do.
 
-use std::future::Future;
-use std::time::{Duration, Instant};
+use std::collections::HashSet;
+use std::future::poll_fn;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use windlass_gateway::request::{HandedJob, Wanted};
-use windlass_gateway::{Gateway, PollRequest};
+use tokio::time::timeout;
+use windlass_gateway::request::{HandedJob, JobFilter, Wanted};
+use windlass_gateway::{Deliveries, Gateway, PollRequest, StreamControl};
 use windlass_record::command::{
-    Command, CompleteJob, DocumentWrite, FailJob, FailureKind, Lease, QueueName, ReportProgress,
+    Command, CompleteJob, DocumentWrite, FailJob, FailureKind, Lease, PutDocuments, QueueName,
+    ReportProgress,
 };
-use windlass_record::id::Token;
+use windlass_record::id::{JobKey, Token};
 use windlass_server::settings::{FaceListen, Switch};
 use windlass_server::{Config, ServerHandle, start};
 
@@ -211,17 +214,22 @@ impl Bench {
 
     /// The next job of a queue, as a launcher takes it.
     pub(crate) async fn take(&self, queue: &str) -> HandedJob {
-        let queue = QueueName { tenant: TENANT.into(), queue: queue.into() };
-        let wanted = Wanted {
-            queues: vec![queue],
-            worker: "launcher".into(),
-            lease_ms: 60_000,
-            with_token: true,
-        };
         let wait_ms = u64::try_from(PATIENCE.as_millis()).unwrap();
-        let request = PollRequest { wanted, jobs_max: 1, bytes_max: 1 << 20, wait_ms };
+        let request =
+            PollRequest { wanted: wanted(queue), jobs_max: 1, bytes_max: 1 << 20, wait_ms };
         let mut jobs = self.gateway().poll(request).await.unwrap();
         jobs.pop().expect("a job")
+    }
+
+    /// How many jobs of a queue have not ended.
+    pub(crate) async fn live(&self, queue: &str) -> usize {
+        let filter = JobFilter {
+            tenant: Some(TENANT.into()),
+            queue: Some(queue.into()),
+            limit: 100,
+            ..JobFilter::default()
+        };
+        self.gateway().jobs(filter).await.unwrap().0.len()
     }
 
     /// Ends a job well, with documents.
@@ -262,6 +270,18 @@ impl Bench {
         self.gateway().result(command).await.unwrap();
     }
 
+    /// What a worker of a queue hears from now on.
+    pub(crate) fn stops(&self, queue: &str) -> Stops {
+        let (open, deliveries) = self.gateway().open_stream(wanted(queue), 0).unwrap();
+        Stops { _open: open, deliveries }
+    }
+
+    /// Documents as somebody else writes them.
+    pub(crate) async fn put_documents(&self, documents: Vec<DocumentWrite>) {
+        let put = Command::PutDocuments(PutDocuments { documents });
+        self.gateway().command(put).await.unwrap();
+    }
+
     /// A document, if it is there.
     pub(crate) async fn document(&self, kind: &str, id: &str) -> Option<(u64, Value)> {
         let name = windlass_gateway::read::DocumentName {
@@ -273,27 +293,37 @@ impl Bench {
         found.map(|(version, bytes)| (version, serde_json::from_slice(&bytes).unwrap()))
     }
 
-    /// The job, once it has this status.
-    pub(crate) async fn until(&self, job: &Value, status: &str) -> Value {
-        let path = format!("/jobs/{}", job["jobId"]);
-        until(async || {
-            let job = self.get(&path).await.shown();
-            (job["status"] == status).then_some(job)
-        })
-        .await
+    /// The job, which has this status. What was answered is there for everybody.
+    pub(crate) async fn job(&self, job: &Value, status: &str) -> Value {
+        let job = self.get(&format!("/jobs/{}", job["jobId"])).await.shown();
+        assert_eq!(job["status"], status, "{job}");
+        job
     }
 }
 
-/// Looks until there is something.
-pub(crate) async fn until<T, F: Future<Output = Option<T>>>(look: impl Fn() -> F) -> T {
-    let began = Instant::now();
-    loop {
-        if let Some(found) = look().await {
-            return found;
+/// Hears which jobs are to end, as a worker's stream does that takes none.
+pub(crate) struct Stops {
+    _open: StreamControl<()>,
+    deliveries: Deliveries<()>,
+}
+
+impl Stops {
+    /// Waits until all of these jobs are to end.
+    pub(crate) async fn all(&self, jobs: &[HandedJob]) {
+        let mut left: HashSet<JobKey> = jobs.iter().map(|job| job.key).collect();
+        while !left.is_empty() {
+            let next = poll_fn(|context| self.deliveries.poll_next(context, 1, 1 << 20));
+            let delivery = timeout(PATIENCE, next).await.unwrap().unwrap().unwrap();
+            for stop in delivery.stops {
+                left.remove(&stop.key);
+            }
         }
-        assert!(began.elapsed() < PATIENCE);
-        tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+fn wanted(queue: &str) -> Wanted {
+    let queue = QueueName { tenant: TENANT.into(), queue: queue.into() };
+    Wanted { queues: vec![queue], worker: "launcher".into(), lease_ms: 60_000, with_token: true }
 }
 
 fn lease(job: &HandedJob) -> Lease {

@@ -1,8 +1,34 @@
 //! Connections.
 
 use serde_json::json;
+use windlass_api_airbyte::limit::CONNECTIONS_MAX;
 
-use crate::bench::{Bench, NOWHERE, WORKSPACE, text, until, write};
+use crate::bench::{Bench, NOWHERE, WORKSPACE, text, write};
+
+#[tokio::test]
+async fn a_start_keeps_what_belongs_to_connections_beyond_the_bound() {
+    let mut bench = Bench::start().await;
+    let (source, destination) = (bench.source().await, bench.destination().await);
+    // As many as there may be, written as others may have, and one more.
+    let ids: Vec<String> = (0..=CONNECTIONS_MAX).map(|number| format!("c{number:06}")).collect();
+    let one = |id: &String| write("airbyte.connection", id, json!({ "connectionId": id }));
+    let here = &bench;
+    let put = |ids: &[String]| here.put_documents(ids.iter().map(one).collect());
+    for [a, b, c, d] in ids
+        .chunks(256)
+        .map(|some| [0, 1, 2, 3].map(|it| some.chunks(64).nth(it).unwrap_or_default()))
+    {
+        tokio::join!(put(a), put(b), put(c), put(d));
+    }
+    let last = ids.last().unwrap();
+    bench.put_documents(vec![write("airbyte.state", last, json!({ "connectionId": last }))]).await;
+    bench.again().await;
+    assert!(bench.document("airbyte.state", last).await.is_some());
+
+    let body = json!({ "sourceId": source, "destinationId": destination });
+    let said = bench.post("/connections", body).await.fails(422, "unprocessable-entity");
+    assert_eq!(said, "There are 100000 connections, and may be no more.");
+}
 
 #[tokio::test]
 async fn a_connection_lives() {
@@ -123,7 +149,7 @@ async fn a_connection_that_goes_takes_its_job_and_what_was_written_along() {
     bench.progress(&handed, documents).await;
     bench.fail(&handed, true, false).await;
     bench.delete(&format!("/connections/{id}")).await.gone();
-    bench.until(&job, "cancelled").await;
+    bench.job(&job, "cancelled").await;
     assert!(bench.document("airbyte.state", &id).await.is_none());
     assert!(bench.document("airbyte.attempt", &attempt).await.is_none());
 }
@@ -139,5 +165,5 @@ async fn what_a_connection_left_behind_is_swept_away_at_the_next_start() {
     bench.complete(&job, json!({}), vec![write("airbyte.state", &id, json!({}))]).await;
     assert!(bench.document("airbyte.state", &id).await.is_some());
     bench.again().await;
-    until(async || bench.document("airbyte.state", &id).await.is_none().then_some(())).await;
+    assert!(bench.document("airbyte.state", &id).await.is_none());
 }

@@ -46,15 +46,24 @@ async fn a_definition_lives_and_its_connector_is_asked_what_it_wants_to_know() {
     assert_eq!(payload(&job), json!({ "definitionId": id }));
     let (_, mut kept) = bench.document("airbyte.definition", &id).await.unwrap();
     kept["spec"] = json!({ "connectionSpecification": {} });
+    kept["specAt"] = json!(1);
     kept["future"] = json!("kept");
     bench.complete(&job, json!({}), vec![write("airbyte.definition", &id, kept)]).await;
 
     let one = path(&format!("destinations/{id}"));
+    bench.put(&one, json!({ "name": "Nothing", "dockerImageTag": "1" })).await.shown();
+    assert_eq!(bench.live("airbyte.spec").await, 0, "its connector is the same");
     let changed = bench.put(&one, json!({ "name": "None", "dockerImageTag": "2" })).await.shown();
     assert_eq!(changed["launch"]["image"], "me/destination-null:2");
     let (_, kept) = bench.document("airbyte.definition", &id).await.unwrap();
-    assert_eq!((kept.get("spec"), &kept["future"]), (None, &json!("kept")));
-    bench.take("airbyte.spec").await;
+    assert_eq!(kept["spec"], json!({ "connectionSpecification": {} }), "until there is another");
+    assert_eq!((kept.get("specAt"), &kept["future"]), (None, &json!("kept")));
+    // Who asked for another version does not answer for this one.
+    assert_eq!(bench.live("airbyte.spec").await, 1);
+    bench.put(&one, json!({ "name": "None", "dockerImageTag": "3" })).await.shown();
+    assert_eq!(bench.live("airbyte.spec").await, 2);
+    let changed = bench.put(&one, json!({ "name": "Null" })).await.shown();
+    assert_eq!(bench.live("airbyte.spec").await, 3, "nothing is known yet of its connector");
 
     let configuration = json!({});
     let body = json!({
@@ -79,6 +88,29 @@ async fn a_command_of_this_machine_is_a_connector() {
     assert_eq!(made["launch"]["environment"]["KEY"], "**********");
     let found = bench.get(&path("destinations?name=SINK")).await.shown();
     assert_eq!(found["data"], json!([made]));
+}
+
+#[tokio::test]
+async fn a_definition_that_is_read_and_written_back_keeps_its_environment() {
+    let bench = Bench::start().await;
+    let launch = json!({
+        "kind": "command", "command": ["dst"], "environment": { "KEY": "hush", "OLD": "gone" },
+    });
+    let made = bench.post(&path("destinations"), json!({ "name": "n", "launch": launch })).await;
+    let mut shown = made.shown();
+    let id = text(&shown["id"]);
+    let one = path(&format!("destinations/{id}"));
+    let environment = &mut shown["launch"]["environment"];
+    environment.as_object_mut().unwrap().remove("OLD");
+    environment["NEW"] = json!("n");
+    bench.put(&one, shown.clone()).await.shown();
+    let (_, kept) = bench.document("airbyte.definition", &id).await.unwrap();
+    assert_eq!(kept["launch"]["environment"], json!({ "KEY": "hush", "NEW": "n" }));
+
+    shown["launch"]["environment"] = json!({ "OTHER": "**********" });
+    let said = bench.put(&one, shown.clone()).await.fails(400, "bad-request");
+    assert!(said.starts_with("launch.environment.OTHER is the mask"), "{said}");
+    bench.post(&path("destinations"), shown).await.fails(400, "bad-request");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, NOWHERE, WORKSPACE, payload, text, until, write};
+use crate::bench::{Bench, NOWHERE, WORKSPACE, payload, text, write};
 
 async fn connection(bench: &Bench) -> String {
     text(&bench.connect(json!({})).await["connectionId"])
@@ -24,7 +24,7 @@ async fn a_sync_is_asked_for_runs_and_succeeds() {
     assert_eq!((&*handed.group, &*handed.job_type), (WORKSPACE, "sync"));
     let expected = json!({ "jobType": "sync", "connectionId": id, "workspaceId": WORKSPACE });
     assert_eq!(payload(&handed), expected);
-    let running = bench.until(&job, "running").await;
+    let running = bench.job(&job, "running").await;
     assert!(text(&running["duration"]).starts_with("PT"), "{running}");
 
     let again = json!({ "connectionId": id, "jobType": "clear" });
@@ -36,15 +36,15 @@ async fn a_sync_is_asked_for_runs_and_succeeds() {
             "totals": { "recordsCommitted": records, "bytesCommitted": records * 10 } })
     };
     bench.progress(&handed, vec![write("airbyte.attempt", &attempt(1), totals(5))]).await;
-    assert_eq!(bench.until(&job, "running").await["rowsSynced"], 5);
+    assert_eq!(bench.job(&job, "running").await["rowsSynced"], 5);
     bench.fail(&handed, true, false).await;
     // Progress was made: the next attempt is ready at once.
-    bench.until(&job, "incomplete").await;
+    bench.job(&job, "incomplete").await;
     let handed = bench.take("airbyte.sync").await;
     assert_eq!(handed.attempt, 2);
     let written = vec![write("airbyte.attempt", &attempt(2), totals(7))];
     bench.complete(&handed, json!({}), written).await;
-    let done = bench.until(&job, "succeeded").await;
+    let done = bench.job(&job, "succeeded").await;
     assert_eq!((&done["rowsSynced"], &done["bytesSynced"]), (&json!(12), &json!(120)));
     assert!(done["lastUpdatedAt"].is_string() && done["duration"].is_string(), "{done}");
 }
@@ -55,7 +55,7 @@ async fn a_permanent_failure_fails_the_job_at_once() {
     let job = bench.sync(&connection(&bench).await).await;
     let handed = bench.take("airbyte.sync").await;
     bench.fail(&handed, false, true).await;
-    bench.until(&job, "failed").await;
+    bench.job(&job, "failed").await;
 }
 
 #[tokio::test]
@@ -64,7 +64,7 @@ async fn a_failure_without_progress_waits_for_its_next_attempt() {
     let job = bench.sync(&connection(&bench).await).await;
     let handed = bench.take("airbyte.sync").await;
     bench.fail(&handed, false, false).await;
-    bench.until(&job, "incomplete").await;
+    bench.job(&job, "incomplete").await;
     let key = windlass_record::id::JobKey::from_raw(job["jobId"].as_u64().unwrap());
     let view = bench.gateway().job(key).await.unwrap().unwrap();
     assert_eq!(view.state, "backoff");
@@ -79,7 +79,7 @@ async fn attempts_are_as_many_as_the_settings_say() {
         let handed = bench.take("airbyte.sync").await;
         bench.fail(&handed, true, false).await;
     }
-    bench.until(&job, "failed").await;
+    bench.job(&job, "failed").await;
 }
 
 #[tokio::test]
@@ -94,12 +94,9 @@ async fn a_job_is_cancelled() {
     let running = bench.sync(&id).await;
     let handed = bench.take("airbyte.sync").await;
     let path = format!("/jobs/{}", running["jobId"]);
+    let stops = bench.stops("airbyte.sync");
     let (answer, ()) = tokio::join!(bench.delete(&path), async {
-        until(async || {
-            let view = bench.gateway().job(handed.key).await.unwrap().unwrap();
-            view.cancel_asked.then_some(())
-        })
-        .await;
+        stops.all(std::slice::from_ref(&handed)).await;
         bench.complete(&handed, json!({}), Vec::new()).await;
     });
     assert_eq!(answer.shown()["status"], "cancelled");
@@ -174,7 +171,7 @@ async fn a_list_has_live_and_ended_jobs_and_its_filters_are_exact() {
                 }
             }
         }
-        bench.until(&job, end).await;
+        bench.job(&job, end).await;
     }
     let clear = json!({ "connectionId": second, "jobType": "clear" });
     let live = bench.post("/jobs", clear).await.shown()["jobId"].as_u64().unwrap();
@@ -216,7 +213,7 @@ async fn ended_jobs_are_listed_after_a_restart() {
     let handed = bench.take("airbyte.sync").await;
     let result = json!({ "totals": { "recordsCommitted": 3, "bytesCommitted": 4 } });
     bench.complete(&handed, result, Vec::new()).await;
-    let before = bench.until(&job, "succeeded").await;
+    let before = bench.job(&job, "succeeded").await;
     assert_eq!((&before["rowsSynced"], &before["bytesSynced"]), (&json!(3), &json!(4)));
     bench.again().await;
     assert_eq!(bench.get("/jobs").await.shown()["data"], json!([before]));

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use windlass_server::{secret_scope, vault::Vault};
+use windlass_api_airbyte::scope;
+use windlass_api_airbyte::vault::Vault;
 
 use crate::bench::{Bench, TENANT, WORKSPACE, text, write};
 
@@ -20,7 +21,7 @@ async fn opened(bench: &Bench, id: &str) -> Value {
     let (_, document) = bench.document("airbyte.source", id).await.unwrap();
     let mut configuration = document["configuration"].clone();
     let vault = Vault::at(&bench.dir.path().join("data/airbyte.key")).unwrap();
-    vault.open(&secret_scope(TENANT, "airbyte.source", id), &mut configuration).unwrap();
+    vault.open(&scope(TENANT, "airbyte.source", id), &mut configuration).unwrap();
     configuration
 }
 
@@ -81,6 +82,59 @@ async fn the_spec_says_what_is_secret_once_it_is_known() {
 }
 
 #[tokio::test]
+async fn a_configuration_that_is_sealed_as_a_whole_can_be_changed() {
+    let mut bench = Bench::start().await;
+    let definition = "dfd88b22-b603-4c3d-aad7-3701784586b1";
+    let made = make(&bench, json!({ "a": 1, "b": { "c": 2 } })).await;
+    let job = bench.take("airbyte.spec").await;
+    let (_, mut kept) = bench.document("airbyte.definition", definition).await.unwrap();
+    kept["spec"] = json!({ "connectionSpecification": { "anyOf": vec![json!({}); 10_001] } });
+    bench.complete(&job, json!({}), vec![write("airbyte.definition", definition, kept)]).await;
+    bench.again().await;
+    let id = text(&made["sourceId"]);
+    let path = format!("/sources/{id}");
+    let (_, document) = bench.document("airbyte.source", &id).await.unwrap();
+    assert!(document["configuration"]["$sealed"].is_string(), "{document}");
+    let change = json!({ "configuration": { "b": { "d": 3 } } });
+    assert_eq!(bench.patch(&path, change).await.shown()["configuration"], MASK);
+    assert_eq!(opened(&bench, &id).await, json!({ "a": 1, "b": { "c": 2, "d": 3 } }));
+
+    std::fs::remove_file(bench.dir.path().join("data/airbyte.key")).unwrap();
+    bench.again().await;
+    let change = json!({ "configuration": { "a": 2 } });
+    bench.patch(&path, change.clone()).await.fails(409, "state-conflict");
+    let whole = json!({ "name": "s", "configuration": { "a": 2 } });
+    bench.put(&path, whole).await.shown();
+    assert_eq!(opened(&bench, &id).await, json!({ "a": 2 }));
+}
+
+#[tokio::test]
+async fn one_source_that_cannot_be_sealed_leaves_the_others_in_order() {
+    let mut bench = Bench::start().await;
+    let given = json!({ "password": "hunter2" });
+    let id = text(&make(&bench, json!({})).await["sourceId"]);
+    let (_, mut document) = bench.document("airbyte.source", &id).await.unwrap();
+    document["configuration"] = given.clone();
+    let mut deep = json!({ "password": "p" });
+    for _ in 0..100 {
+        deep = json!({ "d": deep });
+    }
+    let bad = json!({ "sourceId": "0", "sourceType": "faker", "configuration": deep });
+    let torn = json!({ "sourceId": 0 });
+    bench
+        .put_documents(vec![
+            write("airbyte.source", "0", bad),
+            write("airbyte.source", "00", torn),
+            write("airbyte.source", &id, document),
+        ])
+        .await;
+    bench.again().await;
+    let (_, document) = bench.document("airbyte.source", &id).await.unwrap();
+    assert!(document["configuration"]["password"]["$sealed"].is_string(), "{document}");
+    assert_eq!(opened(&bench, &id).await, given);
+}
+
+#[tokio::test]
 async fn the_key_outlives_a_restart() {
     let mut bench = Bench::start().await;
     let id = text(&make(&bench, json!({ "password": "hunter2" })).await["sourceId"]);
@@ -100,8 +154,8 @@ async fn a_key_that_is_lost_leaves_secrets_to_be_given_anew() {
     assert_eq!(bench.get(&path).await.shown()["configuration"], masked);
     let (_, mut document) = bench.document("airbyte.source", &id).await.unwrap();
     let vault = Vault::at(&bench.dir.path().join("data/airbyte.key")).unwrap();
-    let scope = secret_scope(TENANT, "airbyte.source", &id);
-    vault.open(&scope, &mut document["configuration"]).unwrap_err();
+    let place = scope(TENANT, "airbyte.source", &id);
+    vault.open(&place, &mut document["configuration"]).unwrap_err();
     let anew = json!({ "configuration": { "password": "hunter3" } });
     bench.patch(&path, anew).await.shown();
     assert_eq!(opened(&bench, &id).await, json!({ "host": "h", "password": "hunter3" }));

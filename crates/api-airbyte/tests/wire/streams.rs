@@ -62,6 +62,24 @@ async fn a_source_is_asked_once() {
 }
 
 #[tokio::test]
+async fn a_source_that_changed_while_it_was_asked_is_asked_again() {
+    let bench = Bench::start().await;
+    let source = bench.source().await;
+    let path = format!("/streams?sourceId={source}");
+    let launcher = async {
+        // Its configuration is read, and changes.
+        let job = bench.take("airbyte.discover").await;
+        let change = json!({ "configuration": { "x": 1 } });
+        bench.patch(&format!("/sources/{source}"), change).await.shown();
+        bench.complete(&job, json!({}), vec![catalog(&source, 1, "old")]).await;
+        discover(&bench, 2, "new").await;
+    };
+    let (asked, ()) = tokio::join!(bench.get(&path), launcher);
+    assert_eq!(names(&asked.shown()), ["new"]);
+    assert_eq!(bench.live("airbyte.discover").await, 0);
+}
+
+#[tokio::test]
 async fn a_destination_bounds_the_modes() {
     let bench = Bench::start().await;
     let (source, destination) = (bench.source().await, bench.destination().await);

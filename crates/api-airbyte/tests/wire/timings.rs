@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use windlass_gateway::request::Schedule;
 use windlass_record::schedule::ScheduleName;
 
-use crate::bench::{Bench, TENANT, payload, text, until};
+use crate::bench::{Bench, TENANT, payload, text};
 
 async fn schedule(bench: &Bench, connection: &str) -> Option<Box<Schedule>> {
     let name = ScheduleName { tenant: TENANT.into(), name: format!("airbyte.{connection}").into() };
@@ -46,6 +46,26 @@ async fn cron_is_a_schedule_of_the_engine() {
     assert!(schedule(&bench, &id).await.is_some());
     bench.delete(&path).await.gone();
     assert!(schedule(&bench, &id).await.is_none());
+}
+
+#[tokio::test]
+async fn of_changes_at_once_the_schedule_has_the_last_one() {
+    let bench = Bench::start().await;
+    let id = text(&bench.connect(every(1, "hours")).await["connectionId"]);
+    let path = format!("/connections/{id}");
+    for round in 0..20 {
+        let change = |units: u64| bench.patch(&path, every(units, "hours"));
+        let at = 10 * (round + 1);
+        let all = tokio::join!(change(at), change(at + 1), change(at + 2), change(at + 3));
+        for answer in [all.0, all.1, all.2, all.3] {
+            answer.shown();
+        }
+        let (_, kept) = bench.document("airbyte.connection", &id).await.unwrap();
+        let schedule = schedule(&bench, &id).await.unwrap();
+        let spec: Value = serde_json::from_str(&schedule.settings.spec).unwrap();
+        let hours = kept["schedule"]["units"].as_u64().unwrap();
+        assert_eq!(spec["intervalMs"], hours * 3_600_000, "round {round}");
+    }
 }
 
 #[tokio::test]
@@ -117,5 +137,5 @@ async fn a_schedule_that_a_crash_lost_is_made_again() {
     };
     bench.gateway().command(delete(format!("airbyte.{id}"))).await.unwrap();
     bench.again().await;
-    until(async || schedule(&bench, &id).await).await;
+    assert!(schedule(&bench, &id).await.is_some());
 }

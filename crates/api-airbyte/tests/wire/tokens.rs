@@ -99,7 +99,14 @@ async fn with_a_list_of_clients_a_token_says_whose_things_are_seen() {
 async fn a_list_without_clients_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("clients.toml");
-    for text in ["", "[[client]]\nid = ''\nsecret = 's'\n", "[[client]]\nid = 'a'\n", "?"] {
+    let twice = "[[client]]
+id = 'a'
+secret = 's'
+[[client]]
+id = 'a'
+secret = 't'
+";
+    for text in [twice, "", "[[client]]\nid = ''\nsecret = 's'\n", "[[client]]\nid = 'a'\n", "?"] {
         std::fs::write(&path, text).unwrap();
         let config = windlass_server::Config {
             data_dir: dir.path().join("data"),

@@ -1,8 +1,11 @@
 //! Workspaces.
 
-use serde_json::{Value, json};
+use std::time::Instant;
 
-use crate::bench::{Bench, NOWHERE, WORKSPACE, text};
+use serde_json::{Value, json};
+use windlass_api_airbyte::limit::CANCEL_WAIT_MAX;
+
+use crate::bench::{Bench, NOWHERE, WORKSPACE, text, write};
 
 #[tokio::test]
 async fn a_workspace_lives_and_goes_with_all_that_is_in_it() {
@@ -32,6 +35,46 @@ async fn a_workspace_lives_and_goes_with_all_that_is_in_it() {
     bench.get(&format!("/sources/{source}")).await.fails(404, "resource-not-found");
     bench.delete(&path).await.fails(404, "resource-not-found");
     bench.delete(&format!("/workspaces/{WORKSPACE}")).await.fails(409, "state-conflict");
+}
+
+#[tokio::test]
+async fn a_workspace_goes_at_once_with_its_catalogs() {
+    let bench = Bench::start().await;
+    let made = bench.post("/workspaces", json!({ "name": "w" })).await.shown();
+    let workspace = text(&made["workspaceId"]);
+    let launch = json!({ "kind": "command", "command": ["true"] });
+    let definition = json!({ "name": "null", "launch": launch });
+    let path = format!("/workspaces/{workspace}/definitions/destinations");
+    bench.post(&path, definition).await.shown();
+    let end = |side: &str, kind: &str| {
+        let configuration = json!({ format!("{side}Type"): kind });
+        json!({ "name": side, "workspaceId": workspace, "configuration": configuration })
+    };
+    let source = bench.post("/sources", end("source", "faker")).await.shown()["sourceId"].clone();
+    let destination = bench.post("/destinations", end("destination", "null")).await.shown();
+    let catalog = write("airbyte.catalog", &text(&source), json!({ "sourceId": source }));
+    bench.put_documents(vec![catalog]).await;
+    let mut jobs = Vec::new();
+    for _ in 0..3 {
+        let ends = json!({ "sourceId": source, "destinationId": destination["destinationId"] });
+        let made = bench.post("/connections", ends).await.shown();
+        bench.sync(&text(&made["connectionId"])).await;
+        jobs.push(bench.take("airbyte.sync").await);
+    }
+    let stops = bench.stops("airbyte.sync");
+    // Workers that end none of their jobs before all are cancelled.
+    let workers = async {
+        stops.all(&jobs).await;
+        for job in &jobs {
+            bench.complete(job, json!({}), Vec::new()).await;
+        }
+    };
+    let path = format!("/workspaces/{workspace}");
+    let began = Instant::now();
+    let (gone, ()) = tokio::join!(bench.delete(&path), workers);
+    gone.gone();
+    assert!(began.elapsed() < CANCEL_WAIT_MAX, "{:?}", began.elapsed());
+    assert!(bench.document("airbyte.catalog", &text(&source)).await.is_none());
 }
 
 #[tokio::test]

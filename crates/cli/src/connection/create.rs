@@ -176,13 +176,13 @@ impl End<'_> {
     ) -> Result<String, Failure> {
         let Some(mut configuration) = configuration else { return Ok(self.named.to_owned()) };
         let side = self.side;
-        if let Some(command) = self.command {
-            self.define(rest, command).await?;
-        }
         configuration.insert(format!("{side}Type"), self.named.into());
-        let body = json!({
-            "name": self.named, "workspaceId": self.workspace, "configuration": configuration,
-        });
+        let mut body = json!({ "name": self.named, "workspaceId": self.workspace });
+        if let Some(command) = self.command {
+            // Its type alone may be that of another command.
+            body["definitionId"] = self.define(rest, command).await?.into();
+        }
+        body["configuration"] = configuration.into();
         let made = rest.post(&format!("{side}s"), &body).await.map_err(|failure| {
             failure.hint(format!("--{side}-command names the program of a connector of your own"))
         })?;
@@ -197,8 +197,8 @@ impl End<'_> {
         }
     }
 
-    /// Makes a definition with this command, unless there is one.
-    async fn define(&self, rest: &Rest, command: &str) -> Result<(), Failure> {
+    /// Makes a definition with this command, unless there is one; its id.
+    async fn define(&self, rest: &Rest, command: &str) -> Result<String, Failure> {
         let words: Vec<&str> = command.split_whitespace().collect();
         let launch = json!({ "kind": "command", "command": words });
         let path = format!("workspaces/{}/definitions/{}s", encoded(self.workspace), self.side);
@@ -206,10 +206,10 @@ impl End<'_> {
         let is_it = |known: &Value| {
             text(known, "type") == self.named && known.get("launch") == Some(&launch)
         };
-        if !known.iter().any(is_it) {
-            let body = json!({ "name": self.named, "type": self.named, "launch": launch });
-            rest.post(&path, &body).await?;
+        if let Some(known) = known.iter().find(|known| is_it(known)) {
+            return Ok(text(known, "id").to_owned());
         }
-        Ok(())
+        let body = json!({ "name": self.named, "type": self.named, "launch": launch });
+        Ok(text(&rest.post(&path, &body).await?, "id").to_owned())
     }
 }

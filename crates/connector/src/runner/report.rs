@@ -9,11 +9,11 @@ use windlass_worker::{Error, Refusal, RefusalKind, Token, v1};
 use crate::failure::{Failure, FailureType};
 use crate::observer::now_ms;
 use crate::process::Side;
-use crate::runner::folder::{Folder, Outcome, Spec, Spooled};
+use crate::runner::folder::{Folder, Found, Outcome, Spec, Spooled};
 use crate::runner::question::FOUND_BYTES_MAX;
 use crate::runner::spool::{Home, put_configuration};
 use crate::runner::store::{
-    CATALOG, CONNECTION, DEFINITION, STATE, Store, actor, is_next, records_done,
+    CATALOG, CONNECTION, DEFINITION, Document, STATE, Store, actor, is_next, records_done,
 };
 use crate::runner::{DISCOVER_QUEUE, SPEC_QUEUE, SYNC_QUEUE};
 use crate::summary::StreamStats;
@@ -140,14 +140,23 @@ async fn documents(
     if let (SPEC_QUEUE, Some(found)) = (&*spec.queue, &outcome.found) {
         let id = spec.text("definitionId");
         let mut definition = store.get(DEFINITION, id).await?;
-        if let Some(fields) = definition.value.as_object_mut().filter(|_| definition.version > 0) {
-            fields.insert("spec".to_owned(), found.value.clone());
-            fields.insert("specAt".to_owned(), found.at_ms.into());
+        if specify(&mut definition, found) {
             let version = Some(definition.version);
             documents.push(store.put(DEFINITION, id, version, &definition.value));
         }
     }
     Ok(documents)
+}
+
+/// Puts into a definition what its connector said. What one of before said is nobody's: who changed the
+/// definition has asked again.
+fn specify(definition: &mut Document, found: &Found) -> bool {
+    let is_asked = definition.version > 0 && definition.version == found.version;
+    let fields = definition.value.as_object_mut().filter(|_| is_asked);
+    let Some(fields) = fields else { return false };
+    fields.insert("spec".to_owned(), found.value.clone());
+    fields.insert("specAt".to_owned(), found.at_ms.into());
+    true
 }
 
 async fn catalog(
@@ -230,4 +239,23 @@ async fn end(
     let permanent = outcome.permanent;
     let fail = v1::Fail { message, progressed, permanent, ..v1::Fail::default() };
     store.client.fail_job(token, fail).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_connector_of_before_says_is_not_kept() {
+        let found = |version| Found { value: json!({ "new": 1 }), version, at_ms: 7 };
+        let before = json!({ "spec": { "old": 1 }, "future": 1 });
+        let mut definition = Document { value: before.clone(), version: 3 };
+        assert!(!specify(&mut definition, &found(2)));
+        assert_eq!(definition.value, before);
+        assert!(specify(&mut definition, &found(3)));
+        let after = json!({ "spec": { "new": 1 }, "future": 1, "specAt": 7 });
+        assert_eq!(definition.value, after);
+        let mut none = Document { value: json!({}), version: 0 };
+        assert!(!specify(&mut none, &found(0)), "it is deleted");
+    }
 }

@@ -228,7 +228,7 @@ mod tests {
 
     use super::*;
     use crate::lifecycle::JobState;
-    use crate::verb::check::{Check, active_max, job, job_with};
+    use crate::verb::check::{Check, active_max, job, job_with, queue_name};
 
     fn unique(key: &str, hold_ms: u64) -> JobOptions {
         JobOptions { unique_key: key.into(), unique_hold_ms: hold_ms, ..JobOptions::default() }
@@ -261,15 +261,23 @@ mod tests {
     fn a_unique_key_is_held_and_a_while_longer() {
         let mut check = Check::new();
         let key = check.create(job_with("q", "a", unique("u", 100)));
-        check.create(job_with("p", "a", unique("u", 0)));
+        let other = check.create(job_with("p", "a", unique("u", 0)));
         check.create(job_with("q", "a", unique("v", 0)));
+        let holder = |check: &Check, queue: &str, key: &str| {
+            check.engine.state().holder(&queue_name(queue), key, check.now_ms)
+        };
+        assert_eq!(holder(&check, "q", "u"), Some(key));
+        assert_eq!(holder(&check, "p", "u"), Some(other));
+        assert_eq!((holder(&check, "p", "v"), holder(&check, "r", "u")), (None, None));
         let held = Err(Rejection::UniqueKeyHeld { holder: key });
         assert_eq!(check.give(Command::CreateJob(job_with("q", "b", unique("u", 0)))), held);
         check.complete(key).expect("nobody finished it");
         assert_eq!(check.give(Command::CreateJob(job_with("q", "b", unique("u", 0)))), held);
         check.now_ms += 99;
         assert_eq!(check.give(Command::CreateJob(job_with("q", "b", unique("u", 0)))), held);
+        assert_eq!(holder(&check, "q", "u"), Some(key));
         check.now_ms += 1;
+        assert_eq!(holder(&check, "q", "u"), None);
         let next = check.create(job_with("q", "b", unique("u", 0)));
         check.complete(next).expect("nobody finished it");
         check.create(job_with("q", "b", unique("u", 0)));

@@ -104,8 +104,10 @@ pub(crate) async fn http(
     body: &[u8],
 ) -> Answer {
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let mut request =
-        format!("{method} {path} HTTP/1.1\r\nhost: windlass\r\nconnection: close\r\n");
+    let mut request = format!("{method} {path} HTTP/1.1\r\nconnection: close\r\n");
+    if !headers.iter().any(|(name, _)| *name == "host") {
+        request.push_str("host: windlass\r\n");
+    }
     request.push_str(&format!("content-length: {}\r\n", body.len()));
     if !headers.iter().any(|(name, _)| *name == "content-type") && !body.is_empty() {
         request.push_str("content-type: application/json\r\n");

@@ -7,6 +7,7 @@ mod common;
 mod grpc;
 mod history;
 mod life;
+mod origin;
 mod rest;
 mod schedule;
 mod stream;
