@@ -80,15 +80,18 @@ pub(crate) async fn refused(
         }
     };
     let why = match rejection {
-        Rejection::Flow(ref refusal) => match **refusal {
-            FlowRejection::ListenerThrows { job, role } => {
+        Rejection::Flow(ref refusal) => {
+            if let FlowRejection::ListenerThrows { job, role } = **refusal {
                 let (kind, job) = (listener_kind(role), job.raw().cast_signed());
                 let reason = format!("Cannot throw BPMN error from {kind} job with key '{job}'");
                 return rejected(asked, rejection.kind(), &reason);
             }
-            FlowRejection::ListenerSaysTooMuch { why, .. } => why.to_owned(),
-            ref other => other.to_string(),
-        },
+            if let FlowRejection::ListenerSaysTooMuch { why, .. } = **refusal {
+                why.to_owned()
+            } else {
+                refusal.to_string()
+            }
+        }
         Rejection::JobInWrongState { .. } if asked == Asked::UpdateTimeout => {
             "it is not active".to_owned()
         }
