@@ -46,7 +46,7 @@ pub trait Observer: Send + Sync {
     /// A line of a connector's log, or of ours with `side` as `None`. Bounded in length.
     fn log(&self, side: Option<Side>, level: Level, text: &str);
 
-    /// An attempt is at another step: `check source`, `replicate`.
+    /// An attempt is at another step: `check source`, `replicate`, `pulling …`.
     fn step(&self, name: &str) {
         let _ = name;
     }

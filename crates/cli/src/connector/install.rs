@@ -1,4 +1,4 @@
-//! Installs connectors: a package of Python in an environment of its own, or any command.
+//! Installs connectors: a package of Python in an environment of its own, an image, or any command.
 //!
 //! `<data>/connectors/<name>/manifest.json` is written last: a folder without one is an installation that
 //! was broken off, and is made anew.
@@ -6,12 +6,15 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command as Program, Stdio};
 use std::time::Duration;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
+use windlass_connector::docker::Image;
+use windlass_connector::process::Command;
+use windlass_connector::{Cancel, Level, Observer, Side};
 
 use crate::failure::Failure;
 use crate::output::{Output, table};
@@ -44,6 +47,18 @@ pub(crate) struct AddArgs {
     /// Any command instead of a package, with its arguments
     #[arg(long, value_name = "COMMAND")]
     command: Option<String>,
+    /// An image of Docker instead, as NAME or NAME:TAG; it is pulled if it is not here
+    #[arg(long, value_name = "IMAGE", conflicts_with_all = ["command", "package", "python"])]
+    image: Option<String>,
+    /// The network of the image's containers, for instance host
+    #[arg(long, value_name = "NETWORK", requires = "image")]
+    network: Option<String>,
+    /// A folder of this machine that the image's containers see: FROM:TO or FROM:TO:ro
+    #[arg(long = "mount", value_name = "MOUNT", requires = "image")]
+    mounts: Vec<String>,
+    /// Processors that a container of the image may keep busy, for instance 0.5
+    #[arg(long, value_name = "NUMBER", requires = "image")]
+    cpus: Option<f64>,
     /// Install it again
     #[arg(long)]
     force: bool,
@@ -62,9 +77,11 @@ pub(crate) fn add(args: &AddArgs, json: bool) -> Result<(), Failure> {
     let folder = folder(&args.data.data_dir, &args.name);
     let manifest = folder.join("manifest.json");
     let package = args.package.clone().unwrap_or_else(|| format!("airbyte-{}", args.name));
-    let wanted = match &args.command {
-        Some(command) => json!({ "command": words(command)? }),
-        None => json!({ "package": package }),
+    let image = image_of(args)?;
+    let wanted = match (&args.command, &image) {
+        (Some(command), _) => json!({ "command": words(command)? }),
+        (None, Some(image)) => json!(image),
+        (None, None) => json!({ "package": package }),
     };
     if let Some(known) = read_manifest(&manifest)
         && !args.force
@@ -74,9 +91,10 @@ pub(crate) fn add(args: &AddArgs, json: bool) -> Result<(), Failure> {
     {
         return show(json, &known, "is there already; --force installs it again");
     }
-    let mut new = match &args.command {
-        Some(_) => wanted,
-        None => install(&folder, &args.name, &package, args.python.as_deref())?,
+    let mut new = match (&args.command, &image) {
+        (Some(_), _) => wanted,
+        (None, Some(image)) => pull(image, &args.name, wanted, json)?,
+        (None, None) => install(&folder, &args.name, &package, args.python.as_deref())?,
     };
     if let Some(new) = new.as_object_mut() {
         new.insert("name".to_owned(), json!(args.name));
@@ -86,6 +104,37 @@ pub(crate) fn add(args: &AddArgs, json: bool) -> Result<(), Failure> {
     let written = fs::write(&manifest, format!("{new:#}\n"));
     written.map_err(|error| Failure::io(format!("write {}", manifest.display()), error))?;
     show(json, &new, "is ready")
+}
+
+fn image_of(args: &AddArgs) -> Result<Option<Image>, Failure> {
+    let Some(name) = &args.image else { return Ok(None) };
+    let wrong = |error| Failure::caused(&error);
+    let image = Image::new(name).map_err(wrong)?;
+    let (network, mounts, cpus) = (args.network.clone(), args.mounts.clone(), args.cpus);
+    Image { network, mounts, cpus, ..image }.checked().map(Some).map_err(wrong)
+}
+
+/// Sees to it that an image is here.
+fn pull(image: &Image, name: &str, wanted: Value, json: bool) -> Result<Value, Failure> {
+    let side = if name.starts_with("destination") { Side::Destination } else { Side::Source };
+    let ready = image.ready(side, &Pulling { json }, &Cancel::new());
+    ready.map_err(|failure| Failure::new(failure.external_message))?;
+    Ok(wanted)
+}
+
+/// How far a pull is, on standard error.
+struct Pulling {
+    json: bool,
+}
+
+impl Observer for Pulling {
+    fn log(&self, _side: Option<Side>, _level: Level, _text: &str) {}
+
+    fn step(&self, name: &str) {
+        if !self.json {
+            eprintln!("{name}");
+        }
+    }
 }
 
 fn show(json: bool, manifest: &Value, what: &str) -> Result<(), Failure> {
@@ -116,20 +165,37 @@ pub(crate) fn list(args: &ListArgs, json: bool) -> Result<(), Failure> {
 fn row(manifest: &Value) -> Vec<String> {
     let text = |field: &str| manifest.get(field).and_then(Value::as_str).unwrap_or_default();
     let command = manifest.get("command").and_then(Value::as_array).into_iter().flatten();
-    let command: Vec<&str> = command.filter_map(Value::as_str).collect();
+    let command: Vec<&str> =
+        command.chain(manifest.get("image")).filter_map(Value::as_str).collect();
     vec![text("name").to_owned(), text("version").to_owned(), command.join(" ")]
 }
 
-/// The command of an installed connector.
-pub(crate) fn command_of(data: &Path, name: &str) -> Result<Vec<String>, Failure> {
+/// What an image is named with instead of an installed connector.
+const IMAGE_PREFIX: &str = "docker:";
+
+/// A name without what is said about where it comes from: `source-faker` of
+/// `docker:airbyte/source-faker:7.2.1`.
+pub(crate) fn short_name(name: &str) -> &str {
+    let Some(image) = name.strip_prefix(IMAGE_PREFIX) else { return name };
+    let last = image.rsplit('/').next().unwrap_or_default();
+    last.split([':', '@']).next().unwrap_or_default()
+}
+
+/// How an installed connector, or an image, is started.
+pub(crate) fn command_of(data: &Path, name: &str) -> Result<Command, Failure> {
+    if let Some(image) = name.strip_prefix(IMAGE_PREFIX) {
+        let image = Image::new(image).map_err(|error| Failure::caused(&error))?;
+        return Ok(Command::image(image));
+    }
     check_name(name)?;
     let manifest = folder(data, name).join("manifest.json");
     let known = read_manifest(&manifest).ok_or_else(|| {
         Failure::not_found(format!("there is no connector {name} in {}", data.display()))
             .hint(format!("`windlass connector add {name}` installs it"))
     })?;
-    let command =
-        known.get("command").and_then(|command| serde_json::from_value(command.clone()).ok());
+    let words = known.get("command").and_then(|words| serde_json::from_value(words.clone()).ok());
+    let image = known.get("image").and_then(|_| serde_json::from_value(known.clone()).ok());
+    let command = words.map(Command::local).or_else(|| image.map(Command::image));
     command.ok_or_else(|| {
         Failure::damaged(format!("{} has no command", manifest.display()))
             .hint(format!("`windlass connector add {name} --force` installs it again"))
@@ -198,10 +264,10 @@ fn install(
     let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar.enable_steady_tick(Duration::from_millis(100));
-    let mut make = Command::new(&python);
+    let mut make = Program::new(&python);
     make.args(["-m", "venv", "--clear"]).arg(&environment);
     follow(&bar, &mut make, "making an environment")?;
-    let mut pip = Command::new(environment.join("bin/python"));
+    let mut pip = Program::new(environment.join("bin/python"));
     pip.args(["-m", "pip", "install", "--disable-pip-version-check", "--no-input", package]);
     follow(&bar, &mut pip, "installing")?;
     bar.finish_and_clear();
@@ -215,7 +281,7 @@ fn install(
 }
 
 /// Runs a program, and shows its last line while it runs.
-fn follow(bar: &ProgressBar, command: &mut Command, what: &str) -> Result<(), Failure> {
+fn follow(bar: &ProgressBar, command: &mut Program, what: &str) -> Result<(), Failure> {
     bar.set_message(what.to_owned());
     let failed = |error| Failure::io(what, error);
     let mut child = command
@@ -254,7 +320,7 @@ fn version_of(environment: &Path, package: &str) -> String {
     const SCRIPT: &str = "import sys, importlib.metadata as m; print(m.version(sys.argv[1]))";
     let name: String = package.chars().take_while(|c| !"=<>!~ [;@".contains(*c)).collect();
     let python = environment.join("bin/python");
-    let output = Command::new(python).args(["-c", SCRIPT]).arg(name).output();
+    let output = Program::new(python).args(["-c", SCRIPT]).arg(name).output();
     let output = output.ok().filter(|output| output.status.success());
     output.map(|out| String::from_utf8_lossy(&out.stdout).trim().to_owned()).unwrap_or_default()
 }
@@ -290,7 +356,7 @@ fn of_pyenv(version: &str) -> Option<PathBuf> {
 
 fn is_good(python: &Path) -> bool {
     const SCRIPT: &str = "import sys, venv; print('%d.%d' % sys.version_info[:2])";
-    let output = Command::new(python).args(["-c", SCRIPT]).stderr(Stdio::null()).output();
+    let output = Program::new(python).args(["-c", SCRIPT]).stderr(Stdio::null()).output();
     let Some(output) = output.ok().filter(|output| output.status.success()) else { return false };
     let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     PYTHONS.contains(&version.as_str())

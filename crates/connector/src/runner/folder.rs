@@ -7,16 +7,20 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::durable;
 use crate::journal::Commit;
-use crate::process::{Side, lock};
+use crate::process::{Side, lock, sweep};
 use crate::protocol::message::Descriptor;
 use crate::summary::Summary;
+use crate::{docker, durable};
+
+/// Where the files of connectors are.
+const WORK: &str = "work";
 
 /// What an attempt is: written before its runner starts.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -211,9 +215,16 @@ impl Folder {
     /// # Errors
     /// If it cannot be made.
     pub fn work(&self) -> io::Result<PathBuf> {
-        let work = self.path.join("work");
+        let work = self.path.join(WORK);
         fs::create_dir_all(&work)?;
         Ok(work)
+    }
+
+    /// Ends everything that the attempt has left, by its name. Says whether all is gone.
+    #[must_use]
+    pub fn sweep(&self, attempt: &str, patience: Duration) -> bool {
+        let containers = docker::sweep::sweep_marked(&self.path.join(WORK), attempt, patience);
+        sweep::sweep(attempt, None, patience) && containers
     }
 
     /// Says that the runner lives, for as long as the file is open; `None` if another one does.

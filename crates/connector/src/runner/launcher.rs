@@ -17,7 +17,6 @@ use tokio::time::sleep;
 use tracing::{info, warn};
 use windlass_worker::{Client, Error, v1};
 
-use crate::process::sweep;
 use crate::runner::folder::{Folder, Marker, Spec};
 use crate::runner::report;
 use crate::runner::store::Store;
@@ -290,7 +289,8 @@ impl Launcher {
             return;
         }
         let name = spec.name();
-        let swept = tokio::task::spawn_blocking(move || sweep::sweep(&name, None, SWEEP_PATIENCE));
+        let left = folder.clone();
+        let swept = tokio::task::spawn_blocking(move || left.sweep(&name, SWEEP_PATIENCE));
         if !swept.await.unwrap_or(false) {
             warn!(attempt = spec.name(), "connectors of a dead runner cannot be ended");
         }

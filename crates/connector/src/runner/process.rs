@@ -120,9 +120,12 @@ fn sweep_others(spec: &Spec) -> io::Result<bool> {
         let name = entry.file_name();
         let other = name.to_str().filter(|name| name.starts_with(&prefix) && **name != *own);
         let Some(other) = other else { continue };
-        // One that was reported left nothing.
-        let is_over = Folder::open(&entry.path()).is_ok_and(|(folder, _)| folder.is_reported());
-        if !is_over && !sweep::sweep(other, None, SWEEP_PATIENCE) {
+        // One that was reported left nothing; one that cannot be read, no containers.
+        let is_gone = match Folder::open(&entry.path()) {
+            Ok((folder, _)) => folder.is_reported() || folder.sweep(other, SWEEP_PATIENCE),
+            Err(_) => sweep::sweep(other, None, SWEEP_PATIENCE),
+        };
+        if !is_gone {
             return Ok(false);
         }
     }

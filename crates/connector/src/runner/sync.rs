@@ -9,9 +9,10 @@ use windlass_worker::Error;
 
 use crate::attempt::generation::{self, Generations, Purpose};
 use crate::attempt::{Attempt, Begun, Connector, Steps, run};
+use crate::docker::Image;
 use crate::failure::{Failure, FailureType, Origin};
 use crate::observer::{Level, Observer as _};
-use crate::process::{Command, Helper, Side};
+use crate::process::{Command, Helper, Program, Side};
 use crate::protocol::catalog::{Catalog, Mapping, NamespaceRule};
 use crate::protocol::message::Descriptor;
 use crate::runner::folder::{Folder, Found, Marker, Outcome, Spec, Spooled};
@@ -153,11 +154,19 @@ pub fn command(spec: &Spec, definition: &Document) -> Result<Command, NotMade> {
             if words.is_empty() {
                 return Err(wrong("the connector's definition has an empty command"));
             }
-            Ok(Command { words, environment })
+            let program = Program::Local { words, directory: None };
+            Ok(Command { program, environment })
         }
         "python" => {
             let words = installed::command(&spec.data, text("package")).map_err(wrong)?;
-            Ok(Command { words, environment })
+            let program = Program::Local { words, directory: None };
+            Ok(Command { program, environment })
+        }
+        "docker" => {
+            let image: Result<Image, _> = serde_json::from_value(launch.clone());
+            let image = image.map_err(|error| wrong(format!("the image is strange: {error}")))?;
+            let image = image.checked().map_err(|error| wrong(error.to_string()))?;
+            Ok(Command { program: Program::Image(image), environment })
         }
         kind => Err(wrong(format!("a connector cannot be started as '{kind}' here"))),
     }
