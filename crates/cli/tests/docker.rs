@@ -5,6 +5,9 @@
 //! none, or we are not root, the tests say so on standard error and do nothing.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+#[allow(dead_code, reason = "others use more of it")]
+#[path = "common/airbyte.rs"]
+mod airbyte;
 #[path = "common/dockerd.rs"]
 mod dockerd;
 #[allow(dead_code, reason = "others use more of it")]
@@ -14,20 +17,15 @@ mod http;
 #[path = "common/server.rs"]
 mod server;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use airbyte::{Api, connectors, rows, wait_until};
 use dockerd::Dockerd;
-use http::Http;
 use server::{Server, free_address};
-
-/// Longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(60);
-const WORKSPACE: &str = "00000000-0000-4000-8000-000000000001";
 
 /// A daemon and a data directory.
 struct Place {
@@ -99,11 +97,7 @@ impl Place {
     }
 
     fn rows(&self) -> u64 {
-        const SCRIPT: &str = "import sqlite3, sys\n\
-            print(sqlite3.connect(sys.argv[1]).execute('SELECT count(*) FROM rows').fetchone()[0])";
-        let mut python = Command::new("/usr/bin/python3");
-        let output = python.args(["-S", "-c", SCRIPT]).arg(self.path("out.db")).output().unwrap();
-        String::from_utf8(output.stdout).unwrap().trim().parse().unwrap()
+        rows(&self.path("out.db"))
     }
 
     fn book(&self, name: &str) -> Value {
@@ -120,27 +114,14 @@ impl Place {
     }
 }
 
-fn connectors() -> PathBuf {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/airbyte/connectors");
-    folder.canonicalize().unwrap()
-}
-
 fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 #[track_caller]
 fn summary(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", said(output)))
-}
-
-#[track_caller]
-fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let began = Instant::now();
-    while !is_so() {
-        assert!(began.elapsed() < PATIENCE, "never: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", said(output)))
 }
 
 #[test]
@@ -209,8 +190,7 @@ fn containers_sync_and_go_on() {
 fn a_container_that_is_out_of_memory_says_so() {
     let Some(place) = Place::with_connectors() else { return };
     let config = json!({"mode": "eat_memory"});
-    let output =
-        place.sync(&config, &["--name", "eats", "--memory-mib", "64"]).output().unwrap();
+    let output = place.sync(&config, &["--name", "eats", "--memory-mib", "64"]).output().unwrap();
     let failures = &summary(&output)["failures"];
     assert_eq!(failures[0]["externalMessage"], "the source ran out of memory (exit code 137)");
     assert!(failures[0]["internalMessage"].as_str().unwrap().contains("64 MiB"), "{failures}");
@@ -254,35 +234,6 @@ fn kill(processes: &[u32]) {
     assert!(killed.success());
 }
 
-fn ask(http: &mut Http, method: &str, path: &str, body: &Value) -> Value {
-    let body = if body.is_null() { String::new() } else { body.to_string() };
-    let path = format!("/public/v1{path}");
-    let (_, answer) = http.insist(method, &path, &body, PATIENCE);
-    assert!((200..300).contains(&answer.status), "{method} {path}: {}", answer.text());
-    if answer.text().is_empty() { Value::Null } else { answer.json() }
-}
-
-/// A connection of a server from the image `shell`, defined as the original's clients do, to our own destination.
-fn connection(http: &mut Http, rows: &Path) -> String {
-    let definitions = format!("/workspaces/{WORKSPACE}/definitions");
-    let script = connectors().join("destination.py");
-    let image =
-        json!({ "name": "shell", "dockerRepository": "windlass/shell", "dockerImageTag": "1" });
-    let command = json!({ "name": "own", "launch": { "kind": "command",
-        "command": ["/usr/bin/python3", "-S", script] } });
-    let mut ids = Vec::new();
-    for (side, body) in [("source", image), ("destination", command)] {
-        let made = ask(http, "POST", &format!("{definitions}/{side}s"), &body);
-        let body = json!({ "name": side, "workspaceId": WORKSPACE, "definitionId": made["id"],
-            "configuration": { "path": rows } });
-        let made = ask(http, "POST", &format!("/{side}s"), &body);
-        ids.push(made[format!("{side}Id")].as_str().unwrap().to_owned());
-    }
-    let body = json!({ "sourceId": ids[0], "destinationId": ids[1], "name": "c",
-        "configurations": { "streams": [{ "name": "a", "syncMode": "incremental_append" }] } });
-    ask(http, "POST", "/connections", &body)["connectionId"].as_str().unwrap().to_owned()
-}
-
 /// The runner and its guard are killed, so that nobody is left who could remove the source's container: the
 /// next attempt does, before it starts another.
 #[test]
@@ -293,15 +244,16 @@ fn a_container_of_a_dead_runner_is_gone_before_the_next_one() {
     flags.extend(["--airbyte-retry-backoff-seconds", "1", "--connector-heartbeat-seconds", "1"]);
     let host = [("DOCKER_HOST", place.docker.address())];
     let _server = Server::start_with(&place.path("data"), &flags, &host);
-    let mut http = Http::new(&address);
-    let connection = connection(&mut http, &place.path("out.db"));
-    let body = json!({ "connectionId": connection, "jobType": "sync" });
-    let job = ask(&mut http, "POST", "/jobs", &body)["jobId"].as_u64().unwrap();
+    let mut api = Api::new(&address);
+    // As the original's clients define it.
+    let shell =
+        json!({ "name": "shell", "dockerRepository": "windlass/shell", "dockerImageTag": "1" });
+    let source = api.actor("source", &shell, &json!({}));
+    let destination = api.destination(&place.path("out.db"));
+    let connection = api.connect(&source, &destination);
+    let job = api.sync(&connection);
     // The shell's first read says a record and a state, and then waits for ever.
-    wait_until("a commit", || {
-        let shown = ask(&mut http, "GET", &format!("/jobs/{job}"), &Value::Null);
-        shown["rowsSynced"] == 1
-    });
+    wait_until("a commit", || api.job(job)["rowsSynced"] == 1);
     let attempt = format!("{connection}.{job}-1");
     assert_eq!(place.containers(&attempt), [format!("{attempt} source")]);
     let mut processes = ours("connector-helper guard", &attempt);
@@ -312,7 +264,7 @@ fn a_container_of_a_dead_runner_is_gone_before_the_next_one() {
     let mut most = 0;
     wait_until("the second attempt is done", || {
         most = most.max(place.containers(&format!("{connection}.")).len());
-        let shown = ask(&mut http, "GET", &format!("/jobs/{job}"), &Value::Null);
+        let shown = api.job(job);
         assert!(shown["status"] != "failed", "{shown}");
         shown["status"] == "succeeded"
     });

@@ -4,15 +4,14 @@
 //! was broken off, and is made anew.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command as Program, Stdio};
 use std::time::Duration;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use windlass_connector::docker::Image;
+use windlass_connector::package::{Installation, PackageError};
 use windlass_connector::process::Command;
 use windlass_connector::{Cancel, Level, Observer, Side};
 
@@ -22,10 +21,6 @@ use crate::units::now_ms;
 
 /// Characters of a name.
 const NAME_CHARS_MAX: usize = 64;
-/// Versions of Python that current connectors run with, the best one first.
-const PYTHONS: &[&str] = &["3.11", "3.10"];
-/// Lines of the installer that are shown when it fails.
-const SAID_LINES_MAX: usize = 15;
 
 #[derive(Debug, Args)]
 pub(crate) struct DataDir {
@@ -251,115 +246,27 @@ fn install(
     package: &str,
     python: Option<&Path>,
 ) -> Result<Value, Failure> {
-    let python = match python {
-        Some(python) => python.to_owned(),
-        None => find_python()?,
-    };
-    let _ = fs::remove_file(folder.join("manifest.json"));
-    make(folder)?;
-    let folder = std::path::absolute(folder)
-        .map_err(|error| Failure::io(format!("find {}", folder.display()), error))?;
-    let environment = folder.join("venv");
     let bar = ProgressBar::no_length();
     let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar.enable_steady_tick(Duration::from_millis(100));
-    let mut make = Program::new(&python);
-    make.args(["-m", "venv", "--clear"]).arg(&environment);
-    follow(&bar, &mut make, "making an environment")?;
-    let mut pip = Program::new(environment.join("bin/python"));
-    pip.args(["-m", "pip", "install", "--disable-pip-version-check", "--no-input", package]);
-    follow(&bar, &mut pip, "installing")?;
+    let told = |text: &str| bar.set_message(text.to_owned());
+    let job = Installation { folder, program: name, package, python, attempt: None };
+    let made = job.run(&told, &Cancel::new());
     bar.finish_and_clear();
-    let program = environment.join("bin").join(name);
-    if !program.exists() {
-        return Err(Failure::new(format!("the package {package} has no program {name}"))
-            .hint("give the connector the name of its program"));
-    }
-    let version = version_of(&environment, package);
-    Ok(json!({"package": package, "version": version, "command": [program], "python": python}))
-}
-
-/// Runs a program, and shows its last line while it runs.
-fn follow(bar: &ProgressBar, command: &mut Program, what: &str) -> Result<(), Failure> {
-    bar.set_message(what.to_owned());
-    let failed = |error| Failure::io(what, error);
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(failed)?;
-    let errors = child.stderr.take();
-    let errors = std::thread::spawn(move || {
-        let lines = errors.map(|errors| BufReader::new(errors).lines());
-        let mut last: Vec<String> = Vec::new();
-        for line in lines.into_iter().flatten().map_while(Result::ok) {
-            if last.len() == SAID_LINES_MAX {
-                last.remove(0);
+    made.map_err(|error| {
+        let hint = match error {
+            PackageError::NoPython => "--python names one",
+            PackageError::Failed { .. } => {
+                "--python names another Python, --package another package or version"
             }
-            last.push(line);
-        }
-        last
-    });
-    let lines = child.stdout.take().map(|out| BufReader::new(out).lines());
-    for line in lines.into_iter().flatten().map_while(Result::ok) {
-        bar.set_message(format!("{what}: {}", line.trim()));
-    }
-    let status = child.wait().map_err(failed)?;
-    if status.success() {
-        return Ok(());
-    }
-    bar.finish_and_clear();
-    let said = errors.join().unwrap_or_default().join("\n");
-    Err(Failure::new(format!("{what} failed ({status}):\n{said}"))
-        .hint("--python names another Python, --package another package or version"))
-}
-
-fn version_of(environment: &Path, package: &str) -> String {
-    const SCRIPT: &str = "import sys, importlib.metadata as m; print(m.version(sys.argv[1]))";
-    let name: String = package.chars().take_while(|c| !"=<>!~ [;@".contains(*c)).collect();
-    let python = environment.join("bin/python");
-    let output = Program::new(python).args(["-c", SCRIPT]).arg(name).output();
-    let output = output.ok().filter(|output| output.status.success());
-    output.map(|out| String::from_utf8_lossy(&out.stdout).trim().to_owned()).unwrap_or_default()
-}
-
-/// A Python that connectors run with: of the path, or of a pyenv.
-fn find_python() -> Result<PathBuf, Failure> {
-    let mut places = Vec::new();
-    for version in PYTHONS {
-        places.extend(of_pyenv(version));
-        places.push(PathBuf::from(format!("python{version}")));
-    }
-    places.push(PathBuf::from("python3"));
-    places.into_iter().find(|place| is_good(place)).ok_or_else(|| {
-        Failure::new("no Python 3.10 or 3.11 was found, which connectors need")
-            .hint("--python names one")
+            PackageError::NoProgram { .. } => "give the connector the name of its program",
+            PackageError::Name(_) | PackageError::Io { .. } | PackageError::Cancelled => {
+                return Failure::new(error.to_string());
+            }
+        };
+        Failure::new(error.to_string()).hint(hint)
     })
-}
-
-fn of_pyenv(version: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
-    let root = root.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".pyenv")))?;
-    let mut found: Vec<PathBuf> = fs::read_dir(root.join("versions"))
-        .ok()?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| {
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            name.strip_prefix(version).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        })
-        .collect();
-    found.sort();
-    Some(found.pop()?.join("bin/python"))
-}
-
-fn is_good(python: &Path) -> bool {
-    const SCRIPT: &str = "import sys, venv; print('%d.%d' % sys.version_info[:2])";
-    let output = Program::new(python).args(["-c", SCRIPT]).stderr(Stdio::null()).output();
-    let Some(output) = output.ok().filter(|output| output.status.success()) else { return false };
-    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    PYTHONS.contains(&version.as_str())
 }
 
 #[cfg(test)]

@@ -162,8 +162,11 @@ fn programs() -> Result<Vec<PathBuf>, String> {
         return Err("a daemon of our own needs root".to_owned());
     }
     let fetched = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/docker/usr");
-    let programs: Vec<PathBuf> =
-        ["bin", "sbin"].map(|name| fetched.join(name)).into_iter().filter(|it| it.is_dir()).collect();
+    let programs: Vec<PathBuf> = ["bin", "sbin"]
+        .map(|name| fetched.join(name))
+        .into_iter()
+        .filter(|it| it.is_dir())
+        .collect();
     let found = with_path(Command::new("dockerd"), &programs).arg("--version").output();
     match found {
         Ok(output) if output.status.success() => Ok(programs),
