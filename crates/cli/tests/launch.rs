@@ -1,5 +1,5 @@
 //! What a definition says about its launch is done: its directory, its version, its program; packages that are not
-//! there are installed.
+//! there are installed, and what does not get under way in time is ended.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 #[allow(dead_code, reason = "others use more of it")]
@@ -15,8 +15,10 @@ mod server;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::{Value, json};
+use windlass_connector::process::lock::Lock;
 
 use airbyte::{Api, connectors, python, rows};
 use server::{Server, free_address};
@@ -56,6 +58,11 @@ impl Bench {
     fn logs(&self) -> String {
         let folders = fs::read_dir(self.path("data/attempts")).unwrap().flatten();
         folders.map(|it| fs::read_to_string(it.path().join("log")).unwrap_or_default()).collect()
+    }
+
+    #[track_caller]
+    fn has_logged(&self, part: &str) {
+        assert!(self.logs().contains(part), "{part}: {}", self.logs());
     }
 }
 
@@ -133,4 +140,21 @@ fn a_package_that_is_not_there_is_installed_once() {
     let job = bench.sync(&json!({ "kind": "python", "package": "-r/etc/passwd" }));
     bench.api.ends(job, "failed");
     assert!(attempts(&bench, job).contains("is no name of a package"));
+}
+
+#[test]
+fn what_does_not_get_under_way_is_ended() {
+    let late = ["--connector-claimed-seconds", "1", "--connector-launched-seconds", "1"];
+    let mut bench = Bench::start(&late, &[]);
+    // Launched, and never a word.
+    let job = bench.sync(&json!({ "kind": "command", "command": ["/bin/sh", "-c", "sleep 3600"] }));
+    bench.api.ends(job, "failed");
+    bench.has_logged("the attempt ends: none of its connectors said anything within 1 s");
+    // Claimed, and somebody else installs the package for ever.
+    fs::create_dir_all(bench.path("data/connectors")).unwrap();
+    let lock = bench.path("data/connectors/source-tiny@latest.lock");
+    let _held = Lock::take(&lock, Duration::ZERO).unwrap();
+    let job = bench.sync(&json!({ "kind": "python", "package": "airbyte-source-tiny" }));
+    bench.api.ends(job, "failed");
+    bench.has_logged("the attempt ends: what its connectors need was not there within 1 s");
 }

@@ -51,6 +51,12 @@ pub trait Observer: Send + Sync {
         let _ = name;
     }
 
+    /// Everything that a connector needs is there: it is started.
+    fn launched(&self) {}
+
+    /// A connector has said something. Called for each piece that is read.
+    fn heard(&self) {}
+
     /// How far the replication is; called a few times a second.
     fn progress(&self, progress: &crate::summary::Progress) {
         let _ = progress;

@@ -136,6 +136,7 @@ fn ready(
         let ready = connector.command.program.ready(side, observer, cancel);
         ready.map_err(|failure| vec![*failure])?;
     }
+    observer.launched();
     Ok(())
 }
 

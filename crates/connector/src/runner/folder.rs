@@ -57,6 +57,12 @@ pub struct Spec {
     pub destination_silence_s: u64,
     /// How long connectors have to end by themselves (s).
     pub exit_grace_s: u64,
+    /// How long it may take until connectors can be started (s); 0 for no bound.
+    #[serde(default)]
+    pub claimed_s: u64,
+    /// How long it may take from there to their first word (s); 0 for no bound.
+    #[serde(default)]
+    pub launched_s: u64,
 }
 
 impl Spec {
@@ -470,6 +476,8 @@ pub(crate) mod tests {
             source_silence_s: 1,
             destination_silence_s: 1,
             exit_grace_s: 1,
+            claimed_s: 1,
+            launched_s: 1,
         }
     }
 

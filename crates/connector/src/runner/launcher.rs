@@ -64,6 +64,10 @@ pub struct Settings {
     pub destination_silence: Duration,
     /// How long connectors have to end by themselves.
     pub exit_grace: Duration,
+    /// How long an attempt may take until its connectors can be started; 0 for no bound.
+    pub claimed: Duration,
+    /// How long from there to their first word; 0 for no bound.
+    pub launched: Duration,
     /// How long folders of attempts are kept.
     pub keep: Duration,
 }
@@ -85,6 +89,8 @@ impl Settings {
             source_silence: Duration::from_secs(10_800),
             destination_silence: Duration::from_secs(86_400),
             exit_grace: Duration::from_secs(60),
+            claimed: Duration::from_secs(1_800),
+            launched: Duration::from_secs(600),
             keep: Duration::from_secs(30 * 24 * 3600),
         }
     }
@@ -264,6 +270,8 @@ impl Launcher {
             source_silence_s: settings.source_silence.as_secs(),
             destination_silence_s: settings.destination_silence.as_secs(),
             exit_grace_s: settings.exit_grace.as_secs(),
+            claimed_s: settings.claimed.as_secs(),
+            launched_s: settings.launched.as_secs(),
         }
     }
 

@@ -10,6 +10,7 @@
 //! * [`spool`] commits: to the folder at once, to the server as soon as it answers;
 //! * [`report`] tells the server how it ended, from the folder alone;
 //! * [`store`] are the documents, [`secrets`] the way to what is sealed in them.
+//! * [`phase`] bounds how long an attempt takes to get under way.
 //!
 //! A server that is away ends nothing until `stop_after`: then the runner kills what it started, before
 //! its lease ends and somebody else gets the job.
@@ -17,6 +18,7 @@
 pub mod folder;
 pub mod launcher;
 pub mod log;
+pub mod phase;
 pub mod process;
 pub mod question;
 pub mod report;

@@ -18,6 +18,7 @@ use crate::process::{Helper, sweep};
 use crate::runner::SYNC_QUEUE;
 use crate::runner::folder::{Folder, Marker, Outcome, Spec};
 use crate::runner::log::Log;
+use crate::runner::phase::{self, Bounds};
 use crate::runner::question::{self, Asked};
 use crate::runner::report;
 use crate::runner::secrets::Secrets;
@@ -65,6 +66,13 @@ async fn attend(path: &Path, helper: Helper, secrets: Arc<dyn Secrets>) -> io::R
     let cancel = Cancel::new();
     let lease = Arc::new(Lease::new(&spec, &store, &cancel, &log));
     let beats = tokio::spawn(Arc::clone(&lease).hold());
+    let watched = (Arc::clone(&lease), log.phase(), Bounds::of(&spec));
+    let phases = tokio::spawn(async move {
+        let (lease, phase, bounds) = watched;
+        if let Some(why) = phase::late(phase, bounds).await {
+            lease.lose(&why);
+        }
+    });
     let outcome = match turn(&spec, &cancel).await? {
         Some(turn) => {
             let runner = Runner { folder: &folder, spec: &spec, store: &store, secrets, log: &log };
@@ -78,6 +86,7 @@ async fn attend(path: &Path, helper: Helper, secrets: Arc<dyn Secrets>) -> io::R
             Outcome { cancelled: cancel.is_cancelled(), ..report::lost(why) }
         }
     };
+    phases.abort();
     folder.conclude(&lease.judged(outcome))?;
     // Why it ended stands at the end.
     let lines = log.take();
@@ -211,6 +220,7 @@ impl Runner<'_> {
                     | PackageError::Failed { .. }
                     | PackageError::Io { .. } => FailureType::SystemError,
                 };
+                self.log.log(None, Level::Error, &error.to_string());
                 Err(failed(kind, error.to_string()))
             }
             Err(error) => {
