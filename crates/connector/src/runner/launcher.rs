@@ -17,7 +17,7 @@ use tokio::time::sleep;
 use tracing::{info, warn};
 use windlass_worker::{Client, Error, v1};
 
-use crate::runner::folder::{Folder, Marker, Spec};
+use crate::runner::folder::{self, Folder, Marker, Spec};
 use crate::runner::report;
 use crate::runner::store::Store;
 use crate::runner::{CHECK_QUEUE, DISCOVER_QUEUE, SPEC_QUEUE, SYNC_QUEUE};
@@ -263,6 +263,7 @@ impl Launcher {
             attempt: job.attempt,
             payload: serde_json::from_slice(&job.payload).unwrap_or_default(),
             data: settings.data.clone(),
+            place: folder::place(&settings.data),
             lease_ms: ms(settings.lease()),
             heartbeat_ms: ms(settings.heartbeat),
             stop_after_ms: ms(settings.stop_after),
