@@ -247,12 +247,12 @@ fn launch_of(given: Option<Launch>, repository: &str, tag: &str) -> Answered<Lau
             let detail = "dockerRepository and dockerImageTag are required, or launch.";
             return Err(Failure::invalid(detail));
         }
-        None => Launch::Docker { image: format!("{repository}:{tag}") },
+        None => Launch::of_image(format!("{repository}:{tag}")),
     };
     let empty = match &launch {
         Launch::Command { command, .. } => command.first().is_none_or(String::is_empty),
         Launch::Python { package, .. } => package.is_empty(),
-        Launch::Docker { image } => image.is_empty(),
+        Launch::Docker { image, .. } => image.is_empty(),
     };
     if empty {
         Err(Failure::invalid("launch says nothing that can be started."))
@@ -309,9 +309,8 @@ async fn update(
             }
             if let Some(tag) = &given.docker_image_tag {
                 definition.docker_image_tag.clone_from(tag);
-                if matches!(definition.launch, Launch::Docker { .. }) {
-                    let image = format!("{}:{tag}", definition.docker_repository);
-                    definition.launch = Launch::Docker { image };
+                if let Launch::Docker { image, .. } = &mut definition.launch {
+                    *image = format!("{}:{tag}", definition.docker_repository);
                 }
             }
             if let Some(launch) = given.launch.clone() {

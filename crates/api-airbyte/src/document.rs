@@ -105,7 +105,7 @@ pub(crate) struct Definition {
 }
 
 /// How a connector is started.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
 pub(crate) enum Launch {
     /// A program of this machine.
@@ -124,8 +124,25 @@ pub(crate) enum Launch {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         program: Option<String>,
     },
-    /// An image.
-    Docker { image: String },
+    /// An image, and what its container gets.
+    Docker {
+        image: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        environment: Option<std::collections::BTreeMap<String, String>>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        network: Option<String>,
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        mounts: Vec<String>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cpus: Option<f64>,
+    },
+}
+
+impl Launch {
+    /// An image as its own entry point wants it.
+    pub(crate) fn of_image(image: String) -> Launch {
+        Launch::Docker { image, environment: None, network: None, mounts: Vec::new(), cpus: None }
+    }
 }
 
 /// A source or a destination with its configuration.

@@ -158,10 +158,7 @@ fn attempt(mode: &str, records: usize, record_bytes: usize) -> f64 {
     let folder = std::env::temp_dir().join(format!("throughput-{}", std::process::id()));
     let program = std::env::current_exe().unwrap();
     let connector = |words: &[String]| Connector {
-        command: Command {
-            words: [&[program.to_str().unwrap().to_owned()], words].concat(),
-            environment: Vec::new(),
-        },
+        command: Command::local([&[program.to_str().unwrap().to_owned()], words].concat()),
         config: json!({}),
     };
     let began = Instant::now();

@@ -5,6 +5,7 @@
 //!
 //! * [`protocol`] is what connectors say: lines of JSON, of which only the envelope is read;
 //! * [`process`] is a connector as a process group with limits, its end, and that nothing of it is left;
+//! * [`docker`] is the same as a container; [`package`] installs what is a package of Python;
 //! * [`pipe`] carries records and states from the one to the other, counts them, and knows which
 //!   states the destination has acknowledged;
 //! * [`attempt`] puts it together: check, discover, replicate, one [`Summary`];
@@ -22,6 +23,7 @@
 //! [`Journal`] for them), retries (an attempt is one attempt), secrets (they come in plain), async.
 
 pub mod attempt;
+pub mod docker;
 mod durable;
 pub mod failure;
 pub mod file_journal;
@@ -29,6 +31,7 @@ pub mod journal;
 pub mod limits;
 pub mod log_file;
 pub mod observer;
+pub mod package;
 pub mod pipe;
 pub mod process;
 pub mod protocol;

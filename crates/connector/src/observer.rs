@@ -46,10 +46,16 @@ pub trait Observer: Send + Sync {
     /// A line of a connector's log, or of ours with `side` as `None`. Bounded in length.
     fn log(&self, side: Option<Side>, level: Level, text: &str);
 
-    /// An attempt is at another step: `check source`, `replicate`.
+    /// An attempt is at another step: `check source`, `replicate`, `pulling …`.
     fn step(&self, name: &str) {
         let _ = name;
     }
+
+    /// Everything that a connector needs is there: it is started.
+    fn launched(&self) {}
+
+    /// A connector has said something. Called for each piece that is read.
+    fn heard(&self) {}
 
     /// How far the replication is; called a few times a second.
     fn progress(&self, progress: &crate::summary::Progress) {

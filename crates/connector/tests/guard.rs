@@ -25,7 +25,7 @@ fn start(attempt: &str, guard: &Guard, folder: &std::path::Path) -> Process {
         helper: &helper(),
         attempt,
         side: Side::Source,
-        command: &Command { words, environment: Vec::new() },
+        command: &Command::local(words),
         words: Vec::new(),
         directory: folder,
         limits: &Limits::default(),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use common::{Case, catalog, first_message};
 use serde_json::{Value, json};
 use windlass_connector::attempt::Steps;
-use windlass_connector::process::Side;
+use windlass_connector::process::{Command, Side};
 use windlass_connector::protocol::catalog::{Mapping, NamespaceRule};
 use windlass_connector::protocol::message::Descriptor;
 use windlass_connector::summary::StreamState;
@@ -260,7 +260,7 @@ fn the_end_of_standard_error_is_in_the_failure() {
 #[test]
 fn a_program_that_is_missing_says_so() {
     let mut case = Case::new(plain(), plain());
-    case.source.as_mut().unwrap().command.words = vec!["/nowhere/at-all".to_owned()];
+    case.source.as_mut().unwrap().command = Command::local(vec!["/nowhere/at-all".to_owned()]);
     let summary = case.run();
     assert!(first_message(&summary).contains("could not be started"), "{:?}", summary.failures);
     assert!(summary.failures[0].internal_message.as_ref().unwrap().contains("/nowhere/at-all"));

@@ -150,6 +150,10 @@ settings! {
         "A destination that takes nothing for this long has failed";
     connector_exit_seconds: u64 = "60", "WINDLASS_CONNECTOR_EXIT_SECONDS",
         "A connector that is to end is killed after this";
+    connector_claimed_seconds: u64 = "1800", "WINDLASS_CONNECTOR_CLAIMED_SECONDS",
+        "An attempt whose packages, images and turn are not there after this has failed; 0 is no bound";
+    connector_launched_seconds: u64 = "600", "WINDLASS_CONNECTOR_LAUNCHED_SECONDS",
+        "An attempt whose connectors have not said a word for this long after their start has failed; 0 is no bound";
     connector_wrap: String = "off", "WINDLASS_CONNECTOR_WRAP",
         "Words that runners are started behind, such as systemd-run --scope --quiet, or off";
     connector_keep_days: u64 = "30", "WINDLASS_CONNECTOR_KEEP_DAYS",
@@ -405,6 +409,8 @@ impl Config {
             source_silence: Duration::from_secs(self.connector_source_seconds),
             destination_silence: Duration::from_secs(self.connector_destination_seconds),
             exit_grace: Duration::from_secs(self.connector_exit_seconds),
+            claimed: Duration::from_secs(self.connector_claimed_seconds),
+            launched: Duration::from_secs(self.connector_launched_seconds),
             keep: Duration::from_secs(self.connector_keep_days.saturating_mul(24 * 3600)),
             ..windlass_connector::runner::Settings::new(data, runner)
         })

@@ -11,7 +11,7 @@ use windlass_connector::{
     Cancel, Commit, Failure as Reason, Journal, JournalError, Level, Limits, Observer, Side,
 };
 
-use crate::connector::install::{DataDir, command_of, words};
+use crate::connector::install::{DataDir, command_of, short_name, words};
 use crate::failure::Failure;
 use crate::output::{Output, table};
 
@@ -35,7 +35,7 @@ pub(crate) struct AskArgs {
 
 #[derive(Debug, Args)]
 struct Which {
-    /// An installed connector
+    /// An installed connector, or docker:IMAGE
     #[arg(required_unless_present = "command")]
     name: Option<String>,
     /// Any command instead
@@ -50,15 +50,15 @@ struct Which {
 
 impl Which {
     fn connector(&self, config: Value) -> Result<Connector, Failure> {
-        let words = match (&self.command, &self.name) {
-            (Some(command), _) => words(command)?,
+        let command = match (&self.command, &self.name) {
+            (Some(command), _) => Command::local(words(command)?),
             (None, name) => command_of(&self.data.data_dir, name.as_deref().unwrap_or_default())?,
         };
-        Ok(Connector { command: Command { words, environment: Vec::new() }, config })
+        Ok(Connector { command, config })
     }
 
     fn side(&self) -> Side {
-        let name = self.name.as_deref().unwrap_or_default();
+        let name = self.name.as_deref().map(short_name).unwrap_or_default();
         if name.starts_with("destination") { Side::Destination } else { Side::Source }
     }
 }
@@ -109,6 +109,10 @@ impl Observer for Terminal {
             let side = side.map_or("windlass", Side::name);
             eprintln!("{side} {}: {text}", level.name());
         }
+    }
+
+    fn step(&self, name: &str) {
+        eprintln!("{name}");
     }
 }
 

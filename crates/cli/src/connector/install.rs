@@ -1,17 +1,19 @@
-//! Installs connectors: a package of Python in an environment of its own, or any command.
+//! Installs connectors: a package of Python in an environment of its own, an image, or any command.
 //!
 //! `<data>/connectors/<name>/manifest.json` is written last: a folder without one is an installation that
 //! was broken off, and is made anew.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
+use windlass_connector::docker::Image;
+use windlass_connector::package::{Installation, PackageError};
+use windlass_connector::process::Command;
+use windlass_connector::{Cancel, Level, Observer, Side};
 
 use crate::failure::Failure;
 use crate::output::{Output, table};
@@ -19,10 +21,6 @@ use crate::units::now_ms;
 
 /// Characters of a name.
 const NAME_CHARS_MAX: usize = 64;
-/// Versions of Python that current connectors run with, the best one first.
-const PYTHONS: &[&str] = &["3.11", "3.10"];
-/// Lines of the installer that are shown when it fails.
-const SAID_LINES_MAX: usize = 15;
 
 #[derive(Debug, Args)]
 pub(crate) struct DataDir {
@@ -44,6 +42,18 @@ pub(crate) struct AddArgs {
     /// Any command instead of a package, with its arguments
     #[arg(long, value_name = "COMMAND")]
     command: Option<String>,
+    /// An image of Docker instead, as NAME or NAME:TAG; it is pulled if it is not here
+    #[arg(long, value_name = "IMAGE", conflicts_with_all = ["command", "package", "python"])]
+    image: Option<String>,
+    /// The network of the image's containers, for instance host
+    #[arg(long, value_name = "NETWORK", requires = "image")]
+    network: Option<String>,
+    /// A folder of this machine that the image's containers see: FROM:TO or FROM:TO:ro
+    #[arg(long = "mount", value_name = "MOUNT", requires = "image")]
+    mounts: Vec<String>,
+    /// Processors that a container of the image may keep busy, for instance 0.5
+    #[arg(long, value_name = "NUMBER", requires = "image")]
+    cpus: Option<f64>,
     /// Install it again
     #[arg(long)]
     force: bool,
@@ -62,9 +72,11 @@ pub(crate) fn add(args: &AddArgs, json: bool) -> Result<(), Failure> {
     let folder = folder(&args.data.data_dir, &args.name);
     let manifest = folder.join("manifest.json");
     let package = args.package.clone().unwrap_or_else(|| format!("airbyte-{}", args.name));
-    let wanted = match &args.command {
-        Some(command) => json!({ "command": words(command)? }),
-        None => json!({ "package": package }),
+    let image = image_of(args)?;
+    let wanted = match (&args.command, &image) {
+        (Some(command), _) => json!({ "command": words(command)? }),
+        (None, Some(image)) => json!(image),
+        (None, None) => json!({ "package": package }),
     };
     if let Some(known) = read_manifest(&manifest)
         && !args.force
@@ -74,9 +86,10 @@ pub(crate) fn add(args: &AddArgs, json: bool) -> Result<(), Failure> {
     {
         return show(json, &known, "is there already; --force installs it again");
     }
-    let mut new = match &args.command {
-        Some(_) => wanted,
-        None => install(&folder, &args.name, &package, args.python.as_deref())?,
+    let mut new = match (&args.command, &image) {
+        (Some(_), _) => wanted,
+        (None, Some(image)) => pull(image, &args.name, wanted, json)?,
+        (None, None) => install(&folder, &args.name, &package, args.python.as_deref())?,
     };
     if let Some(new) = new.as_object_mut() {
         new.insert("name".to_owned(), json!(args.name));
@@ -86,6 +99,37 @@ pub(crate) fn add(args: &AddArgs, json: bool) -> Result<(), Failure> {
     let written = fs::write(&manifest, format!("{new:#}\n"));
     written.map_err(|error| Failure::io(format!("write {}", manifest.display()), error))?;
     show(json, &new, "is ready")
+}
+
+fn image_of(args: &AddArgs) -> Result<Option<Image>, Failure> {
+    let Some(name) = &args.image else { return Ok(None) };
+    let wrong = |error| Failure::caused(&error);
+    let image = Image::new(name).map_err(wrong)?;
+    let (network, mounts, cpus) = (args.network.clone(), args.mounts.clone(), args.cpus);
+    Image { network, mounts, cpus, ..image }.checked().map(Some).map_err(wrong)
+}
+
+/// Sees to it that an image is here.
+fn pull(image: &Image, name: &str, wanted: Value, json: bool) -> Result<Value, Failure> {
+    let side = if name.starts_with("destination") { Side::Destination } else { Side::Source };
+    let ready = image.ready(side, &Pulling { json }, &Cancel::new());
+    ready.map_err(|failure| Failure::new(failure.external_message))?;
+    Ok(wanted)
+}
+
+/// How far a pull is, on standard error.
+struct Pulling {
+    json: bool,
+}
+
+impl Observer for Pulling {
+    fn log(&self, _side: Option<Side>, _level: Level, _text: &str) {}
+
+    fn step(&self, name: &str) {
+        if !self.json {
+            eprintln!("{name}");
+        }
+    }
 }
 
 fn show(json: bool, manifest: &Value, what: &str) -> Result<(), Failure> {
@@ -116,20 +160,37 @@ pub(crate) fn list(args: &ListArgs, json: bool) -> Result<(), Failure> {
 fn row(manifest: &Value) -> Vec<String> {
     let text = |field: &str| manifest.get(field).and_then(Value::as_str).unwrap_or_default();
     let command = manifest.get("command").and_then(Value::as_array).into_iter().flatten();
-    let command: Vec<&str> = command.filter_map(Value::as_str).collect();
+    let command: Vec<&str> =
+        command.chain(manifest.get("image")).filter_map(Value::as_str).collect();
     vec![text("name").to_owned(), text("version").to_owned(), command.join(" ")]
 }
 
-/// The command of an installed connector.
-pub(crate) fn command_of(data: &Path, name: &str) -> Result<Vec<String>, Failure> {
+/// What an image is named with instead of an installed connector.
+const IMAGE_PREFIX: &str = "docker:";
+
+/// A name without what is said about where it comes from: `source-faker` of
+/// `docker:airbyte/source-faker:7.2.1`.
+pub(crate) fn short_name(name: &str) -> &str {
+    let Some(image) = name.strip_prefix(IMAGE_PREFIX) else { return name };
+    let last = image.rsplit('/').next().unwrap_or_default();
+    last.split([':', '@']).next().unwrap_or_default()
+}
+
+/// How an installed connector, or an image, is started.
+pub(crate) fn command_of(data: &Path, name: &str) -> Result<Command, Failure> {
+    if let Some(image) = name.strip_prefix(IMAGE_PREFIX) {
+        let image = Image::new(image).map_err(|error| Failure::caused(&error))?;
+        return Ok(Command::image(image));
+    }
     check_name(name)?;
     let manifest = folder(data, name).join("manifest.json");
     let known = read_manifest(&manifest).ok_or_else(|| {
         Failure::not_found(format!("there is no connector {name} in {}", data.display()))
             .hint(format!("`windlass connector add {name}` installs it"))
     })?;
-    let command =
-        known.get("command").and_then(|command| serde_json::from_value(command.clone()).ok());
+    let words = known.get("command").and_then(|words| serde_json::from_value(words.clone()).ok());
+    let image = known.get("image").and_then(|_| serde_json::from_value(known.clone()).ok());
+    let command = words.map(Command::local).or_else(|| image.map(Command::image));
     command.ok_or_else(|| {
         Failure::damaged(format!("{} has no command", manifest.display()))
             .hint(format!("`windlass connector add {name} --force` installs it again"))
@@ -185,115 +246,27 @@ fn install(
     package: &str,
     python: Option<&Path>,
 ) -> Result<Value, Failure> {
-    let python = match python {
-        Some(python) => python.to_owned(),
-        None => find_python()?,
-    };
-    let _ = fs::remove_file(folder.join("manifest.json"));
-    make(folder)?;
-    let folder = std::path::absolute(folder)
-        .map_err(|error| Failure::io(format!("find {}", folder.display()), error))?;
-    let environment = folder.join("venv");
     let bar = ProgressBar::no_length();
     let style = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}");
     bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
     bar.enable_steady_tick(Duration::from_millis(100));
-    let mut make = Command::new(&python);
-    make.args(["-m", "venv", "--clear"]).arg(&environment);
-    follow(&bar, &mut make, "making an environment")?;
-    let mut pip = Command::new(environment.join("bin/python"));
-    pip.args(["-m", "pip", "install", "--disable-pip-version-check", "--no-input", package]);
-    follow(&bar, &mut pip, "installing")?;
+    let told = |text: &str| bar.set_message(text.to_owned());
+    let job = Installation { folder, program: name, package, python, attempt: None };
+    let made = job.run(&told, &Cancel::new());
     bar.finish_and_clear();
-    let program = environment.join("bin").join(name);
-    if !program.exists() {
-        return Err(Failure::new(format!("the package {package} has no program {name}"))
-            .hint("give the connector the name of its program"));
-    }
-    let version = version_of(&environment, package);
-    Ok(json!({"package": package, "version": version, "command": [program], "python": python}))
-}
-
-/// Runs a program, and shows its last line while it runs.
-fn follow(bar: &ProgressBar, command: &mut Command, what: &str) -> Result<(), Failure> {
-    bar.set_message(what.to_owned());
-    let failed = |error| Failure::io(what, error);
-    let mut child = command
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(failed)?;
-    let errors = child.stderr.take();
-    let errors = std::thread::spawn(move || {
-        let lines = errors.map(|errors| BufReader::new(errors).lines());
-        let mut last: Vec<String> = Vec::new();
-        for line in lines.into_iter().flatten().map_while(Result::ok) {
-            if last.len() == SAID_LINES_MAX {
-                last.remove(0);
+    made.map_err(|error| {
+        let hint = match error {
+            PackageError::NoPython => "--python names one",
+            PackageError::Failed { .. } => {
+                "--python names another Python, --package another package or version"
             }
-            last.push(line);
-        }
-        last
-    });
-    let lines = child.stdout.take().map(|out| BufReader::new(out).lines());
-    for line in lines.into_iter().flatten().map_while(Result::ok) {
-        bar.set_message(format!("{what}: {}", line.trim()));
-    }
-    let status = child.wait().map_err(failed)?;
-    if status.success() {
-        return Ok(());
-    }
-    bar.finish_and_clear();
-    let said = errors.join().unwrap_or_default().join("\n");
-    Err(Failure::new(format!("{what} failed ({status}):\n{said}"))
-        .hint("--python names another Python, --package another package or version"))
-}
-
-fn version_of(environment: &Path, package: &str) -> String {
-    const SCRIPT: &str = "import sys, importlib.metadata as m; print(m.version(sys.argv[1]))";
-    let name: String = package.chars().take_while(|c| !"=<>!~ [;@".contains(*c)).collect();
-    let python = environment.join("bin/python");
-    let output = Command::new(python).args(["-c", SCRIPT]).arg(name).output();
-    let output = output.ok().filter(|output| output.status.success());
-    output.map(|out| String::from_utf8_lossy(&out.stdout).trim().to_owned()).unwrap_or_default()
-}
-
-/// A Python that connectors run with: of the path, or of a pyenv.
-fn find_python() -> Result<PathBuf, Failure> {
-    let mut places = Vec::new();
-    for version in PYTHONS {
-        places.extend(of_pyenv(version));
-        places.push(PathBuf::from(format!("python{version}")));
-    }
-    places.push(PathBuf::from("python3"));
-    places.into_iter().find(|place| is_good(place)).ok_or_else(|| {
-        Failure::new("no Python 3.10 or 3.11 was found, which connectors need")
-            .hint("--python names one")
+            PackageError::NoProgram { .. } => "give the connector the name of its program",
+            PackageError::Name(_) | PackageError::Io { .. } | PackageError::Cancelled => {
+                return Failure::new(error.to_string());
+            }
+        };
+        Failure::new(error.to_string()).hint(hint)
     })
-}
-
-fn of_pyenv(version: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
-    let root = root.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".pyenv")))?;
-    let mut found: Vec<PathBuf> = fs::read_dir(root.join("versions"))
-        .ok()?
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| {
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            name.strip_prefix(version).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-        })
-        .collect();
-    found.sort();
-    Some(found.pop()?.join("bin/python"))
-}
-
-fn is_good(python: &Path) -> bool {
-    const SCRIPT: &str = "import sys, venv; print('%d.%d' % sys.version_info[:2])";
-    let output = Command::new(python).args(["-c", SCRIPT]).stderr(Stdio::null()).output();
-    let Some(output) = output.ok().filter(|output| output.status.success()) else { return false };
-    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    PYTHONS.contains(&version.as_str())
 }
 
 #[cfg(test)]

@@ -15,14 +15,14 @@ use windlass_connector::protocol::catalog::{Catalog, Mapping, NamespaceRule};
 use windlass_connector::{Cancel, Limits, Side, Status};
 
 use crate::connector::ask::{failed, helper, read_json};
-use crate::connector::install::{DataDir, command_of, words};
+use crate::connector::install::{DataDir, command_of, short_name, words};
 use crate::failure::Failure;
 use crate::sync::show::{Screen, show};
 use crate::units::duration;
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// An installed source
+    /// An installed source, or docker:IMAGE
     #[arg(long, value_name = "NAME", required_unless_present_any = ["source_command", "clear"])]
     source: Option<String>,
     /// Any command that is a source
@@ -31,7 +31,7 @@ pub(crate) struct RunArgs {
     /// The source's configuration, a file of JSON
     #[arg(long, value_name = "FILE", required_unless_present = "clear")]
     source_config: Option<PathBuf>,
-    /// An installed destination
+    /// An installed destination, or docker:IMAGE
     #[arg(long, value_name = "NAME", required_unless_present = "destination_command")]
     destination: Option<String>,
     /// Any command that is a destination
@@ -162,11 +162,10 @@ impl Given {
         let data = &args.data.data_dir;
         let source_name = args.source.as_deref();
         let command = |name: Option<&str>, command: Option<&str>| -> Result<Command, Failure> {
-            let words = match (command, name) {
-                (Some(command), _) => words(command)?,
-                (None, name) => command_of(data, name.unwrap_or_default())?,
-            };
-            Ok(Command { words, environment: Vec::new() })
+            match (command, name) {
+                (Some(command), _) => Ok(Command::local(words(command)?)),
+                (None, name) => command_of(data, name.unwrap_or_default()),
+            }
         };
         let source = match &args.source_config {
             Some(config) if !args.clear => {
@@ -178,8 +177,8 @@ impl Given {
         let to = args.destination.as_deref();
         let destination = command(to, args.destination_command.as_deref())?;
         let config = read_json(&args.destination_config)?;
-        let default =
-            format!("{}-to-{}", source_name.unwrap_or("source"), to.unwrap_or("destination"));
+        let short = |name: Option<&str>, other| name.map_or(other, short_name).to_owned();
+        let default = format!("{}-to-{}", short(source_name, "source"), short(to, "destination"));
         let name = args.name.clone().unwrap_or(default);
         let is_good = |c: char| c.is_alphanumeric() || "-_.".contains(c);
         if name.is_empty() || name.starts_with('.') || !name.chars().all(is_good) {

@@ -10,9 +10,15 @@ pub(crate) struct Server(Child);
 impl Server {
     /// Starts it on a directory, with what else it is told.
     pub(crate) fn start(data: &Path, flags: &[&str]) -> Server {
+        Server::start_with(data, flags, &[])
+    }
+
+    /// The same with variables.
+    pub(crate) fn start_with(data: &Path, flags: &[&str], variables: &[(&str, String)]) -> Server {
         let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
         command.args(["serve", "--log-level", "error"]).args(flags);
         command.args(["--checkpoint-seconds", "1", "--log-segment-mib", "16"]);
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
         command.arg("--data-dir").arg(data).stdin(Stdio::null()).stdout(Stdio::null());
         Server(command.spawn().unwrap())
     }

@@ -122,6 +122,9 @@ impl Question<'_> {
             let failure = Failure::new(Origin::AirbytePlatform, FailureType::SystemError, message);
             vec![failure.internal(crate::journal::JournalError::new("start it", error).message)]
         };
+        let ready = connector.command.program.ready(side, self.observer, self.cancel);
+        ready.map_err(|failure| vec![*failure])?;
+        self.observer.launched();
         let mut files =
             Files::new(self.folder, side, self.guard).map_err(|error| platform(&error))?;
         let mut words = vec![OsString::from(operation.name())];
@@ -177,6 +180,7 @@ impl Question<'_> {
                     return heard;
                 }
             };
+            self.observer.heard();
             for line in lines.bytes(range).split(|byte| *byte == b'\n') {
                 self.take(operation, side, line, &mut heard);
             }

@@ -97,7 +97,9 @@ pub fn run(
             return summary.end(Status::Failed, vec![failure.internal(error.to_string())]);
         }
     };
-    if let Err(failures) = prepare(&mut attempt, &mut summary, &guard, &journal, observer, cancel) {
+    let prepared = ready(&attempt, observer, cancel)
+        .and_then(|()| prepare(&mut attempt, &mut summary, &guard, &journal, observer, cancel));
+    if let Err(failures) = prepared {
         let status = if cancel.is_cancelled() { Status::Cancelled } else { Status::Failed };
         summary.keep_state(&attempt.state);
         return summary.end(status, bounded(failures));
@@ -121,6 +123,21 @@ fn bounded(failures: Vec<Failure>) -> Vec<Failure> {
     let mut all = Failures::default();
     failures.into_iter().for_each(|failure| all.push(failure));
     all.into_list()
+}
+
+/// Whatever is started is there.
+fn ready(
+    attempt: &Attempt<'_>,
+    observer: &dyn Observer,
+    cancel: &Cancel,
+) -> Result<(), Vec<Failure>> {
+    let source = attempt.source.as_ref().map(|source| (Side::Source, source));
+    for (side, connector) in source.into_iter().chain([(Side::Destination, &attempt.destination)]) {
+        let ready = connector.command.program.ready(side, observer, cancel);
+        ready.map_err(|failure| vec![*failure])?;
+    }
+    observer.launched();
+    Ok(())
 }
 
 /// Checks and discovery.

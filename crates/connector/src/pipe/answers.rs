@@ -38,6 +38,7 @@ pub fn run(
             Filled::TooLong => return Err(Box::new(too_long(Side::Destination, line_bytes_max))),
         };
         shared.destination.now();
+        shared.observer.heard();
         for line in lines.bytes(range).split(|byte| *byte == b'\n') {
             take(shared, line, news)?;
         }

@@ -74,6 +74,7 @@ pub fn run(shared: &Shared<'_>, ends: Ends, at_end: impl FnOnce()) -> PumpEnd {
             }
             Err(error) => return PumpEnd::Failed(Box::new(unreadable(&error))),
         };
+        shared.observer.heard();
         let buffer = lines.bytes(0..range.end);
         if let Err(failure) = pump.batch(buffer, range, !is_end) {
             pump.rest();

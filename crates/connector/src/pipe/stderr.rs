@@ -24,6 +24,7 @@ pub fn drain(wire: &Wire, side: Side, observer: &dyn Observer) -> String {
         line.clear();
     };
     while let Ok(Read::Bytes(count)) = wire.read(&mut buffer) {
+        observer.heard();
         let new = buffer.get(..count).unwrap_or_default();
         tail.extend_from_slice(new);
         tail.drain(..tail.len().saturating_sub(TAIL_BYTES_MAX));

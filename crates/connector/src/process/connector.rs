@@ -1,6 +1,6 @@
 //! One connector: a process that leads a session, and everything it starts.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -13,11 +13,13 @@ use rustix::process::{
 };
 use thiserror::Error;
 
+use crate::docker::sweep::Mark;
 use crate::failure::Origin;
 use crate::limits::Limits;
 use crate::process::exit::Exit;
 use crate::process::helper::{Guard, Helper};
-use crate::process::{environment, sweep};
+use crate::process::program::{Command, Program};
+use crate::process::sweep;
 
 /// What the kernel holds of a connector's input or output, where it allows so much.
 const PIPE_BYTES: usize = 1 << 20;
@@ -70,15 +72,6 @@ pub enum ProcessError {
     },
 }
 
-/// How a connector is started; its subcommand and files come behind it.
-#[derive(Debug, Clone, Default)]
-pub struct Command {
-    /// The program and what always stands behind it.
-    pub words: Vec<String>,
-    /// Variables beside those that every connector gets.
-    pub environment: Vec<(String, String)>,
-}
-
 /// Everything that a process is started with.
 #[derive(Debug)]
 pub struct Launch<'a> {
@@ -108,6 +101,8 @@ pub struct Launch<'a> {
 pub struct Process {
     side: Side,
     attempt: String,
+    program: Program,
+    mark: Option<Mark>,
     child: Child,
     group: Pid,
     ended: Option<Exit>,
@@ -133,13 +128,12 @@ impl Process {
     pub fn start(launch: Launch<'_>) -> Result<(Self, Streams), ProcessError> {
         let side = launch.side;
         let failed = |source| ProcessError::Start { side, source };
-        let (program, words) =
-            launch.command.words.split_first().ok_or(ProcessError::NoCommand(side))?;
-        let mut command = launch.helper.exec(launch.limits, OsStr::new(program));
-        command.args(words).args(&launch.words);
-        command.env_clear();
-        command.envs(environment::of(launch.attempt, side, &launch.command.environment));
-        command.current_dir(launch.directory);
+        let program = launch.command.program.clone();
+        let mut command = program.process(&launch)?;
+        let mark = program.mark(&launch)?;
+        if let (Some(guard), Some(_)) = (launch.guard, &mark) {
+            guard.tell_container();
+        }
         command.stdin(if launch.has_input { Stdio::piped() } else { Stdio::null() });
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(failed)?;
@@ -155,7 +149,7 @@ impl Process {
             errors: child.stderr.take().map(OwnedFd::from).ok_or_else(lost)?,
         };
         let attempt = launch.attempt.to_owned();
-        Ok((Self { side, attempt, child, group, ended: None }, streams))
+        Ok((Self { side, attempt, program, mark, child, group, ended: None }, streams))
     }
 
     /// Calls back when the leader has ended, by itself or not. It is not reaped by that, so that its
@@ -200,14 +194,23 @@ impl Process {
         if let Some(guard) = guard {
             guard.tell(self.group, false);
         }
-        let _ = sweep::sweep(&self.attempt, Some(self.side), SWEEP_PATIENCE);
+        if self.sweep_left()
+            && let Some(mark) = &self.mark
+        {
+            mark.remove();
+        }
         exit
     }
 
     /// Kills what left the group, for instance to close the output that it holds open.
     pub fn sweep(&self) {
         self.kill();
-        let _ = sweep::sweep(&self.attempt, Some(self.side), SWEEP_PATIENCE);
+        self.sweep_left();
+    }
+
+    fn sweep_left(&self) -> bool {
+        let processes = sweep::sweep(&self.attempt, Some(self.side), SWEEP_PATIENCE);
+        self.program.sweep(&self.attempt, self.side, SWEEP_PATIENCE) && processes
     }
 }
 

@@ -41,20 +41,27 @@ const FIXED: &[(&str, &str)] = &[
     ("PYTHONUTF8", "1"),
 ];
 
+/// What is handed on, where it is set.
+pub(crate) fn handed_on() -> impl Iterator<Item = (OsString, OsString)> {
+    let set = |name: &&str| std::env::var_os(name).map(|value| (OsString::from(name), value));
+    HANDED_ON.iter().filter_map(set)
+}
+
+/// What connectors expect, wherever they run.
+pub(crate) fn expected(side: Side) -> impl Iterator<Item = (String, String)> {
+    // What a destination says is little, and mostly states: they are to be heard at once. A source is left to
+    // gather its records.
+    let unbuffered = (side == Side::Destination).then_some(("PYTHONUNBUFFERED", "1"));
+    let all = FIXED.iter().copied().chain(unbuffered);
+    all.map(|(name, value)| (name.to_owned(), value.to_owned()))
+}
+
 /// The whole environment of a connector; `extra` wins, the marks of the attempt win over it.
 #[must_use]
 pub fn of(attempt: &str, side: Side, extra: &[(String, String)]) -> Vec<(OsString, OsString)> {
-    let ours = HANDED_ON
-        .iter()
-        .filter_map(|name| std::env::var_os(name).map(|value| (OsString::from(name), value)));
     let pair = |name: &str, value: &str| (OsString::from(name), OsString::from(value));
-    let mut all: Vec<(OsString, OsString)> = ours.collect();
-    all.extend(FIXED.iter().map(|(name, value)| pair(name, value)));
-    if side == Side::Destination {
-        // What it says is little, and mostly states: they are to be heard at once. A source is left to
-        // gather its records.
-        all.push(pair("PYTHONUNBUFFERED", "1"));
-    }
+    let mut all: Vec<(OsString, OsString)> = handed_on().collect();
+    all.extend(expected(side).map(|(name, value)| pair(&name, &value)));
     all.extend(extra.iter().map(|(name, value)| pair(name, value)));
     all.push(pair(ATTEMPT, attempt));
     all.push(pair(SIDE, side.name()));

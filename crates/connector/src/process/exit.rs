@@ -22,6 +22,9 @@ const SIGXCPU: i32 = 24;
 /// What [`helper`](mod@crate::process::helper) ends with when it could not start the connector.
 pub const NOT_STARTED: i32 = 127;
 
+/// What the stand-in of a container says when the kernel has killed in it for want of memory.
+pub(crate) const OOM_KILLED: &str = "(OOMKilled)";
+
 impl Exit {
     /// As the system reports it.
     #[must_use]
@@ -53,6 +56,10 @@ impl Exit {
         let name = side.name();
         let out_of_memory = said.contains("MemoryError") || said.contains("OutOfMemoryError");
         let (kind, message) = match self {
+            Self::Code(code) if said.contains(OOM_KILLED) => (
+                FailureType::SystemError,
+                format!("the {name} ran out of memory (exit code {code})"),
+            ),
             Self::Code(137) | Self::Signal(SIGKILL) => (
                 FailureType::SystemError,
                 format!(

@@ -1,7 +1,8 @@
 //! This program again, between a runner and its connectors.
 //!
 //! `exec` makes a session, sets limits, asks to be killed with its parent, and becomes the connector: what
-//! must happen in the new process before the connector does, without `unsafe` in ours. `guard` waits
+//! must happen in the new process before the connector does, without `unsafe` in ours. `container` stands in for one
+//! that is an image. `guard` waits
 //! for its runner to die, and then ends the connectors' groups and everything else of the attempt.
 
 use std::ffi::{OsStr, OsString};
@@ -16,6 +17,7 @@ use rustix::process::{
     set_parent_process_death_signal, setrlimit, setsid,
 };
 
+use crate::docker::{self, container};
 use crate::limits::Limits;
 use crate::process::exit::NOT_STARTED;
 use crate::process::sweep;
@@ -56,6 +58,10 @@ pub fn helper(words: impl IntoIterator<Item = OsString>) -> ExitCode {
     let first = words.next().unwrap_or_default();
     let result = match first.to_str() {
         Some("exec") => Err(exec(words.collect())),
+        Some("container") => match container::stand_in() {
+            Ok(code) => return ExitCode::from(code),
+            Err(why) => Err(why),
+        },
         Some("guard") => guard(words.next().unwrap_or_default()),
         _ => Err("a connector helper is started by windlass only".to_owned()),
     };
@@ -115,11 +121,12 @@ fn limit(resource: Resource, bound: Option<u64>) -> Result<(), String> {
 }
 
 /// Waits for the end of standard input. Lines are `+<group>` for a group that lives, `-<group>` for one that is over,
-/// and `!<path>` for a file with secrets, which is removed in the end.
+/// `!<path>` for a file with secrets, which is removed in the end, and `@` where there may be containers.
 fn guard(attempt: OsString) -> Result<(), String> {
     // Whoever ends the runner's group does not end its guard.
     let _ = setsid();
     let (mut groups, mut secrets): (Vec<i32>, Vec<String>) = (Vec::new(), Vec::new());
+    let mut has_containers = false;
     for line in io::stdin().lock().lines() {
         let Ok(line) = line else { break };
         let Some((sign, rest)) = line.split_at_checked(1) else { continue };
@@ -127,6 +134,7 @@ fn guard(attempt: OsString) -> Result<(), String> {
             ("+", Ok(group)) => groups.push(group),
             ("-", Ok(group)) => groups.retain(|known| *known != group),
             ("!", _) => secrets.push(rest.to_owned()),
+            ("@", _) => has_containers = true,
             _ => {}
         }
     }
@@ -137,11 +145,11 @@ fn guard(attempt: OsString) -> Result<(), String> {
         let _ = std::fs::remove_file(secret);
     }
     let attempt = attempt.to_str().ok_or("the attempt has a strange name")?;
-    if sweep::sweep(attempt, None, GUARD_PATIENCE) {
-        Ok(())
-    } else {
-        Err(format!("processes of {attempt} cannot be ended"))
+    let processes = sweep::sweep(attempt, None, GUARD_PATIENCE);
+    if has_containers && !docker::sweep::sweep(attempt, None, GUARD_PATIENCE) {
+        return Err(format!("containers of {attempt} cannot be removed"));
     }
+    if processes { Ok(()) } else { Err(format!("processes of {attempt} cannot be ended")) }
 }
 
 /// A guard that runs beside an attempt. When it is dropped, or we die, it ends whatever is left.
@@ -159,6 +167,7 @@ impl Guard {
     pub fn start(helper: &Helper, attempt: &str) -> io::Result<Self> {
         let mut command = helper.command();
         command.arg("guard").arg(attempt).env_clear();
+        command.env(docker::HOST, docker::address());
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn()?;
         let input = child.stdin.take();
@@ -177,6 +186,11 @@ impl Guard {
         if let Some(path) = path.to_str().filter(|path| !path.contains('\n')) {
             self.say(&format!("!{path}\n"));
         }
+    }
+
+    /// There may be containers from now on.
+    pub(crate) fn tell_container(&self) {
+        self.say("@\n");
     }
 
     fn say(&self, line: &str) {

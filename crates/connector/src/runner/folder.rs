@@ -7,16 +7,20 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::durable;
 use crate::journal::Commit;
-use crate::process::{Side, lock};
+use crate::process::{Side, lock, sweep};
 use crate::protocol::message::Descriptor;
 use crate::summary::Summary;
+use crate::{docker, durable};
+
+/// Where the files of connectors are.
+const WORK: &str = "work";
 
 /// What an attempt is: written before its runner starts.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -38,6 +42,10 @@ pub struct Spec {
     pub payload: Value,
     /// Where connectors, locks and attempts are.
     pub data: PathBuf,
+    /// What that place is called, so that no two servers of a machine have attempts of one name: processes and
+    /// containers are found by it.
+    #[serde(default)]
+    pub place: String,
     /// How long the lease is, from each heartbeat (ms).
     pub lease_ms: u64,
     /// Between two heartbeats (ms).
@@ -53,13 +61,22 @@ pub struct Spec {
     pub destination_silence_s: u64,
     /// How long connectors have to end by themselves (s).
     pub exit_grace_s: u64,
+    /// How long it may take until connectors can be started (s); 0 for no bound.
+    #[serde(default)]
+    pub claimed_s: u64,
+    /// How long it may take from there to their first word (s); 0 for no bound.
+    #[serde(default)]
+    pub launched_s: u64,
 }
 
 impl Spec {
     /// What the attempt is called: no other one is.
     #[must_use]
     pub fn name(&self) -> String {
-        format!("{}.{}", self.subject(), self.short_name())
+        // Jobs have the same keys in every server, connections do not.
+        let place = if self.is_question() && !self.place.is_empty() { &*self.place } else { "" };
+        let dot = if place.is_empty() { "" } else { "." };
+        format!("{}{dot}{place}.{}", self.subject(), self.short_name())
     }
 
     /// What the state of the connection calls it.
@@ -71,8 +88,16 @@ impl Spec {
     /// What it is about: the connection of a sync, else the job.
     #[must_use]
     pub fn subject(&self) -> &str {
+        self.connection().unwrap_or("question")
+    }
+
+    fn is_question(&self) -> bool {
+        self.connection().is_none()
+    }
+
+    fn connection(&self) -> Option<&str> {
         let connection = self.payload.get("connectionId").and_then(Value::as_str);
-        connection.filter(|id| is_id(id)).unwrap_or("question")
+        connection.filter(|id| is_id(id))
     }
 
     /// A text of the payload.
@@ -80,6 +105,18 @@ impl Spec {
     pub fn text(&self, field: &str) -> &str {
         self.payload.get(field).and_then(Value::as_str).unwrap_or_default()
     }
+}
+
+/// A short name of a data directory, whatever it is called by.
+#[must_use]
+pub fn place(data: &Path) -> String {
+    let path = data.canonicalize().unwrap_or_else(|_| data.to_owned());
+    // FNV-1a: the same in every version of this program.
+    let mixed =
+        path.as_os_str().as_encoded_bytes().iter().fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
+            (sum ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+    format!("{mixed:016x}")
 }
 
 /// Whether an id can be a part of the name of a file.
@@ -211,9 +248,16 @@ impl Folder {
     /// # Errors
     /// If it cannot be made.
     pub fn work(&self) -> io::Result<PathBuf> {
-        let work = self.path.join("work");
+        let work = self.path.join(WORK);
         fs::create_dir_all(&work)?;
         Ok(work)
+    }
+
+    /// Ends everything that the attempt has left, by its name. Says whether all is gone.
+    #[must_use]
+    pub fn sweep(&self, attempt: &str, patience: Duration) -> bool {
+        let containers = docker::sweep::sweep_marked(&self.path.join(WORK), attempt, patience);
+        sweep::sweep(attempt, None, patience) && containers
     }
 
     /// Says that the runner lives, for as long as the file is open; `None` if another one does.
@@ -452,6 +496,7 @@ pub(crate) mod tests {
             attempt: 2,
             payload: json!({ "connectionId": "c-1" }),
             data: data.to_owned(),
+            place: String::new(),
             lease_ms: 1,
             heartbeat_ms: 1,
             stop_after_ms: 1,
@@ -459,6 +504,8 @@ pub(crate) mod tests {
             source_silence_s: 1,
             destination_silence_s: 1,
             exit_grace_s: 1,
+            claimed_s: 1,
+            launched_s: 1,
         }
     }
 
@@ -512,5 +559,11 @@ pub(crate) mod tests {
         let mut spec = spec(data.path());
         spec.payload = json!({ "connectionId": "../../etc" });
         assert_eq!(spec.name(), "question.7-2");
+        spec.place = place(data.path());
+        let name = spec.name();
+        assert!(name.starts_with("question.") && name.ends_with(".7-2"), "{name}");
+        // Another server has the same jobs, and must not end what is ours.
+        spec.place = place(tempfile::tempdir().unwrap().path());
+        assert_ne!(spec.name(), name);
     }
 }

@@ -17,8 +17,7 @@ use tokio::time::sleep;
 use tracing::{info, warn};
 use windlass_worker::{Client, Error, v1};
 
-use crate::process::sweep;
-use crate::runner::folder::{Folder, Marker, Spec};
+use crate::runner::folder::{self, Folder, Marker, Spec};
 use crate::runner::report;
 use crate::runner::store::Store;
 use crate::runner::{CHECK_QUEUE, DISCOVER_QUEUE, SPEC_QUEUE, SYNC_QUEUE};
@@ -65,6 +64,10 @@ pub struct Settings {
     pub destination_silence: Duration,
     /// How long connectors have to end by themselves.
     pub exit_grace: Duration,
+    /// How long an attempt may take until its connectors can be started; 0 for no bound.
+    pub claimed: Duration,
+    /// How long from there to their first word; 0 for no bound.
+    pub launched: Duration,
     /// How long folders of attempts are kept.
     pub keep: Duration,
 }
@@ -86,6 +89,8 @@ impl Settings {
             source_silence: Duration::from_secs(10_800),
             destination_silence: Duration::from_secs(86_400),
             exit_grace: Duration::from_secs(60),
+            claimed: Duration::from_secs(1_800),
+            launched: Duration::from_secs(600),
             keep: Duration::from_secs(30 * 24 * 3600),
         }
     }
@@ -258,6 +263,7 @@ impl Launcher {
             attempt: job.attempt,
             payload: serde_json::from_slice(&job.payload).unwrap_or_default(),
             data: settings.data.clone(),
+            place: folder::place(&settings.data),
             lease_ms: ms(settings.lease()),
             heartbeat_ms: ms(settings.heartbeat),
             stop_after_ms: ms(settings.stop_after),
@@ -265,6 +271,8 @@ impl Launcher {
             source_silence_s: settings.source_silence.as_secs(),
             destination_silence_s: settings.destination_silence.as_secs(),
             exit_grace_s: settings.exit_grace.as_secs(),
+            claimed_s: settings.claimed.as_secs(),
+            launched_s: settings.launched.as_secs(),
         }
     }
 
@@ -290,7 +298,8 @@ impl Launcher {
             return;
         }
         let name = spec.name();
-        let swept = tokio::task::spawn_blocking(move || sweep::sweep(&name, None, SWEEP_PATIENCE));
+        let left = folder.clone();
+        let swept = tokio::task::spawn_blocking(move || left.sweep(&name, SWEEP_PATIENCE));
         if !swept.await.unwrap_or(false) {
             warn!(attempt = spec.name(), "connectors of a dead runner cannot be ended");
         }

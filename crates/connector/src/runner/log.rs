@@ -4,10 +4,13 @@ use std::io;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use tokio::sync::watch;
+
 use crate::log_file::LogFile;
 use crate::observer::{Level, Observer, now_ms};
 use crate::process::Side;
 use crate::runner::folder::masked;
+use crate::runner::phase::Phase;
 
 /// Bytes of the file, and of the older one.
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -18,6 +21,7 @@ const TOLD_MAX: usize = 200;
 #[derive(Debug)]
 pub struct Log {
     inner: Mutex<Inner>,
+    phase: watch::Sender<Phase>,
 }
 
 #[derive(Debug)]
@@ -38,7 +42,21 @@ impl Log {
         let file = LogFile::open(path, FILE_BYTES_MAX)?;
         let (told, secrets) = (Vec::new(), Vec::new());
         let inner = Mutex::new(Inner { file, told, dropped: 0, secrets });
-        Ok(Log { inner })
+        Ok(Log { inner, phase: watch::Sender::default() })
+    }
+
+    /// How far the attempt is.
+    #[must_use]
+    pub fn phase(&self) -> watch::Receiver<Phase> {
+        self.phase.subscribe()
+    }
+
+    fn reach(&self, phase: Phase) {
+        self.phase.send_if_modified(|now| {
+            let is_new = *now < phase;
+            *now = (*now).max(phase);
+            is_new
+        });
     }
 
     /// Texts that it must not have from now on.
@@ -84,5 +102,13 @@ impl Observer for Log {
 
     fn step(&self, name: &str) {
         self.log(None, Level::Info, name);
+    }
+
+    fn launched(&self) {
+        self.reach(Phase::Launched);
+    }
+
+    fn heard(&self) {
+        self.reach(Phase::Running);
     }
 }

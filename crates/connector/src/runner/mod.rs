@@ -9,15 +9,16 @@
 //! * [`sync`] makes an attempt of documents, [`question`] a `check`, `discover` or `spec`;
 //! * [`spool`] commits: to the folder at once, to the server as soon as it answers;
 //! * [`report`] tells the server how it ended, from the folder alone;
-//! * [`store`] are the documents, [`installed`] the connectors, [`secrets`] the way to what is sealed in them.
+//! * [`store`] are the documents, [`secrets`] the way to what is sealed in them.
+//! * [`phase`] bounds how long an attempt takes to get under way.
 //!
 //! A server that is away ends nothing until `stop_after`: then the runner kills what it started, before
 //! its lease ends and somebody else gets the job.
 
 pub mod folder;
-pub mod installed;
 pub mod launcher;
 pub mod log;
+pub mod phase;
 pub mod process;
 pub mod question;
 pub mod report;

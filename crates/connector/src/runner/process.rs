@@ -12,11 +12,13 @@ use windlass_worker::{Client, Error, Token};
 use crate::Cancel;
 use crate::failure::{Failure, FailureType, Origin};
 use crate::observer::{Level, Observer as _};
+use crate::package::{PackageError, Wanted};
 use crate::process::lock::{Lock, LockError};
 use crate::process::{Helper, sweep};
 use crate::runner::SYNC_QUEUE;
 use crate::runner::folder::{Folder, Marker, Outcome, Spec};
 use crate::runner::log::Log;
+use crate::runner::phase::{self, Bounds};
 use crate::runner::question::{self, Asked};
 use crate::runner::report;
 use crate::runner::secrets::Secrets;
@@ -64,7 +66,14 @@ async fn attend(path: &Path, helper: Helper, secrets: Arc<dyn Secrets>) -> io::R
     let cancel = Cancel::new();
     let lease = Arc::new(Lease::new(&spec, &store, &cancel, &log));
     let beats = tokio::spawn(Arc::clone(&lease).hold());
-    let outcome = match turn(&spec).await? {
+    let watched = (Arc::clone(&lease), log.phase(), Bounds::of(&spec));
+    let phases = tokio::spawn(async move {
+        let (lease, phase, bounds) = watched;
+        if let Some(why) = phase::late(phase, bounds).await {
+            lease.lose(&why);
+        }
+    });
+    let outcome = match turn(&spec, &cancel).await? {
         Some(turn) => {
             let runner = Runner { folder: &folder, spec: &spec, store: &store, secrets, log: &log };
             let outcome = runner.run(helper, &cancel, &lease).await;
@@ -74,9 +83,10 @@ async fn attend(path: &Path, helper: Helper, secrets: Arc<dyn Secrets>) -> io::R
         None => {
             let why = "processes of an earlier attempt of the connection do not end";
             log.log(None, Level::Error, why);
-            report::lost(why)
+            Outcome { cancelled: cancel.is_cancelled(), ..report::lost(why) }
         }
     };
+    phases.abort();
     folder.conclude(&lease.judged(outcome))?;
     // Why it ended stands at the end.
     let lines = log.take();
@@ -89,23 +99,28 @@ async fn attend(path: &Path, helper: Helper, secrets: Arc<dyn Secrets>) -> io::R
     Ok(())
 }
 
-/// Waits until no other attempt of the connection is left. `None`: one is, and does not end.
-async fn turn(spec: &Spec) -> io::Result<Option<Option<Lock>>> {
+/// Waits until no other attempt of the connection is left. `None`: one is, and does not end, or somebody cancelled.
+async fn turn(spec: &Spec, cancel: &Cancel) -> io::Result<Option<Option<Lock>>> {
     if &*spec.queue != SYNC_QUEUE {
         return Ok(Some(None));
     }
     let locks = spec.data.join("locks");
     std::fs::create_dir_all(&locks)?;
-    let (path, spec) = (locks.join(spec.subject()), spec.clone());
+    let (path, spec, cancel) = (locks.join(spec.subject()), spec.clone(), cancel.clone());
     // The runner of an earlier attempt may be gone, and its connectors not: they hold the lock too.
     let take = move || -> io::Result<Option<Lock>> {
         if !sweep_others(&spec)? {
             return Ok(None);
         }
-        match Lock::take(&path, TURN_MAX) {
-            Ok(lock) => Ok(sweep_others(&spec)?.then_some(lock)),
-            Err(LockError::Held(_)) => Ok(None),
-            Err(LockError::Io { source, .. }) => Err(source),
+        let began = Instant::now();
+        loop {
+            match Lock::take(&path, PAUSE) {
+                Ok(lock) => return Ok(sweep_others(&spec)?.then_some(lock)),
+                Err(LockError::Held(_)) if cancel.is_cancelled() => return Ok(None),
+                Err(LockError::Held(_)) if began.elapsed() > TURN_MAX => return Ok(None),
+                Err(LockError::Held(_)) => {}
+                Err(LockError::Io { source, .. }) => return Err(source),
+            }
         }
     };
     let taken = tokio::task::spawn_blocking(take).await.map_err(io::Error::other)??;
@@ -120,9 +135,12 @@ fn sweep_others(spec: &Spec) -> io::Result<bool> {
         let name = entry.file_name();
         let other = name.to_str().filter(|name| name.starts_with(&prefix) && **name != *own);
         let Some(other) = other else { continue };
-        // One that was reported left nothing.
-        let is_over = Folder::open(&entry.path()).is_ok_and(|(folder, _)| folder.is_reported());
-        if !is_over && !sweep::sweep(other, None, SWEEP_PATIENCE) {
+        // One that was reported left nothing; one that cannot be read, no containers.
+        let is_gone = match Folder::open(&entry.path()) {
+            Ok((folder, _)) => folder.is_reported() || folder.sweep(other, SWEEP_PATIENCE),
+            Err(_) => sweep::sweep(other, None, SWEEP_PATIENCE),
+        };
+        if !is_gone {
             return Ok(false);
         }
     }
@@ -153,14 +171,61 @@ impl Runner<'_> {
                 }
             };
             match failure {
-                NotMade::Wrong(failure) if is_sync => return sync::failed(*failure),
-                NotMade::Wrong(failure) => return question::never_asked(self.spec, *failure),
+                NotMade::Wrong(failure) => return self.never_began(*failure, cancel),
+                NotMade::Missing(wanted) => {
+                    if let Err(failure) = self.install(wanted, cancel).await {
+                        return self.never_began(failure, cancel);
+                    }
+                }
                 NotMade::Server(error) if cancel.is_cancelled() || !error.is_transient() => {
                     let mut outcome = report::lost(&error.to_string());
                     outcome.cancelled = cancel.is_cancelled();
                     return outcome;
                 }
                 NotMade::Server(_) => sleep(PAUSE).await,
+            }
+        }
+    }
+
+    fn never_began(&self, failure: Failure, cancel: &Cancel) -> Outcome {
+        let outcome = match &*self.spec.queue {
+            SYNC_QUEUE => sync::failed(failure),
+            _ => question::never_asked(self.spec, failure),
+        };
+        Outcome { cancelled: cancel.is_cancelled(), ..outcome }
+    }
+
+    /// A package that is not here is installed as a part of the attempt; after that it is here, or this has failed.
+    async fn install(&self, wanted: Wanted, cancel: &Cancel) -> Result<(), Failure> {
+        let (data, attempt) = (self.spec.data.clone(), self.spec.name());
+        let (log, cancel) = (Arc::clone(self.log), cancel.clone());
+        let work = move || {
+            let told = |text: &str| log.step(text);
+            wanted.install(&data, &attempt, &told, &cancel)?;
+            let program = wanted.requirement();
+            let is_there = wanted.installed(&data).is_some();
+            let package = program.clone();
+            is_there.then_some(()).ok_or(PackageError::NoProgram { package, program })
+        };
+        let failed = |kind, message| Failure::new(Origin::AirbytePlatform, kind, message);
+        match tokio::task::spawn_blocking(work).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => {
+                let kind = match error {
+                    PackageError::Name(_) | PackageError::NoProgram { .. } => {
+                        FailureType::ConfigError
+                    }
+                    PackageError::Cancelled => FailureType::ManualCancellation,
+                    PackageError::NoPython
+                    | PackageError::Failed { .. }
+                    | PackageError::Io { .. } => FailureType::SystemError,
+                };
+                self.log.log(None, Level::Error, &error.to_string());
+                Err(failed(kind, error.to_string()))
+            }
+            Err(error) => {
+                let message = format!("the installation panicked: {error}");
+                Err(failed(FailureType::SystemError, message))
             }
         }
     }

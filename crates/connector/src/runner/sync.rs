@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -9,13 +10,14 @@ use windlass_worker::Error;
 
 use crate::attempt::generation::{self, Generations, Purpose};
 use crate::attempt::{Attempt, Begun, Connector, Steps, run};
+use crate::docker::Image;
 use crate::failure::{Failure, FailureType, Origin};
 use crate::observer::{Level, Observer as _};
-use crate::process::{Command, Helper, Side};
+use crate::package::Wanted;
+use crate::process::{Command, Helper, Program, Side};
 use crate::protocol::catalog::{Catalog, Mapping, NamespaceRule};
 use crate::protocol::message::Descriptor;
 use crate::runner::folder::{Folder, Found, Marker, Outcome, Spec, Spooled};
-use crate::runner::installed;
 use crate::runner::log::Log;
 use crate::runner::secrets::Secrets;
 use crate::runner::spool::{Home, Spool};
@@ -29,6 +31,8 @@ pub enum NotMade {
     Server(Error),
     /// What it has does not make one.
     Wrong(Box<Failure>),
+    /// A connector is to be installed first.
+    Missing(Wanted),
 }
 
 impl From<Error> for NotMade {
@@ -153,11 +157,26 @@ pub fn command(spec: &Spec, definition: &Document) -> Result<Command, NotMade> {
             if words.is_empty() {
                 return Err(wrong("the connector's definition has an empty command"));
             }
-            Ok(Command { words, environment })
+            let directory = Some(text("directory")).filter(|it| !it.is_empty());
+            let program = Program::Local { words, directory: directory.map(PathBuf::from) };
+            Ok(Command { program, environment })
         }
         "python" => {
-            let words = installed::command(&spec.data, text("package")).map_err(wrong)?;
-            Ok(Command { words, environment })
+            let [version, program] = ["version", "program"]
+                .map(|field| Some(text(field)).filter(|text| !text.is_empty()));
+            let wanted = Wanted::new(text("package"), version, program);
+            let wanted = wanted.map_err(|error| wrong(error.to_string()))?;
+            let Some(words) = wanted.installed(&spec.data) else {
+                return Err(NotMade::Missing(wanted));
+            };
+            let program = Program::Local { words, directory: None };
+            Ok(Command { program, environment })
+        }
+        "docker" => {
+            let image: Result<Image, _> = serde_json::from_value(launch.clone());
+            let image = image.map_err(|error| wrong(format!("the image is strange: {error}")))?;
+            let image = image.checked().map_err(|error| wrong(error.to_string()))?;
+            Ok(Command { program: Program::Image(image), environment })
         }
         kind => Err(wrong(format!("a connector cannot be started as '{kind}' here"))),
     }

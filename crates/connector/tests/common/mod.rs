@@ -28,7 +28,7 @@ pub fn connectors() -> PathBuf {
 pub fn connector(script: &str, config: Value) -> Connector {
     let script = connectors().join(script).canonicalize().unwrap();
     let words = vec![python(), "-S".to_owned(), script.to_str().unwrap().to_owned()];
-    Connector { command: Command { words, environment: Vec::new() }, config }
+    Connector { command: Command::local(words), config }
 }
 
 pub fn helper() -> Helper {

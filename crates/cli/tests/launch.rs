@@ -1,0 +1,160 @@
+//! What a definition says about its launch is done: its directory, its version, its program; packages that are not
+//! there are installed, and what does not get under way in time is ended.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
+
+#[allow(dead_code, reason = "others use more of it")]
+#[path = "common/airbyte.rs"]
+mod airbyte;
+#[allow(dead_code, reason = "others use more of it")]
+#[path = "common/http.rs"]
+mod http;
+#[allow(dead_code, reason = "others use more of it")]
+#[path = "common/server.rs"]
+mod server;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use windlass_connector::process::lock::Lock;
+
+use airbyte::{Api, connectors, python, rows};
+use server::{Server, free_address};
+
+struct Bench {
+    folder: tempfile::TempDir,
+    api: Api,
+    _server: Server,
+}
+
+impl Bench {
+    /// A server that gives up on a job with its first failure.
+    fn start(flags: &[&str], variables: &[(&str, String)]) -> Bench {
+        let folder = tempfile::tempdir().unwrap();
+        let address = free_address();
+        let all = ["--listen", &address, "--zeebe-listen", "off", "--connector-exit-seconds", "2"];
+        let once = ["--airbyte-retry-complete-successive-max", "1"];
+        let flags = [&all[..], &once, flags].concat();
+        let server = Server::start_with(&folder.path().join("data"), &flags, variables);
+        Bench { folder, api: Api::new(&address), _server: server }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// A sync from such a source to our destination.
+    fn sync(&mut self, launch: &Value) -> u64 {
+        let definition = json!({ "name": "x", "launch": launch });
+        let source = self.api.actor("source", &definition, &json!({ "count": 10 }));
+        let destination = self.api.destination(&self.path("out.db"));
+        let connection = self.api.connect(&source, &destination);
+        self.api.sync(&connection)
+    }
+
+    /// All that was said in attempts.
+    fn logs(&self) -> String {
+        let folders = fs::read_dir(self.path("data/attempts")).unwrap().flatten();
+        folders.map(|it| fs::read_to_string(it.path().join("log")).unwrap_or_default()).collect()
+    }
+
+    #[track_caller]
+    fn has_logged(&self, part: &str) {
+        assert!(self.logs().contains(part), "{part}: {}", self.logs());
+    }
+}
+
+#[test]
+fn a_command_runs_in_its_directory() {
+    let mut bench = Bench::start(&[], &[]);
+    let command = |directory: &Path| {
+        json!({ "kind": "command", "command": [python(), "-S", "source.py"],
+            "directory": directory })
+    };
+    // The script is there, and nowhere else.
+    let job = bench.sync(&command(&connectors()));
+    bench.api.ends(job, "succeeded");
+    assert_eq!(rows(&bench.path("out.db")), 10);
+    let job = bench.sync(&command(Path::new("/nowhere/at-all")));
+    bench.api.ends(job, "failed");
+    let failures = attempts(&bench, job);
+    assert!(
+        failures.contains("the directory of the source is not there: /nowhere/at-all"),
+        "{failures}"
+    );
+}
+
+/// The summaries of the attempts of a job.
+fn attempts(bench: &Bench, job: u64) -> String {
+    let folders = fs::read_dir(bench.path("data/attempts")).unwrap().flatten();
+    let of_job = folders
+        .map(|entry| entry.path())
+        .filter(|path| path.file_name().unwrap().to_str().unwrap().contains(&format!(".{job}-")));
+    of_job.map(|path| fs::read_to_string(path.join("summary.json")).unwrap_or_default()).collect()
+}
+
+/// A wheel of our own source, for an installer that has no registry.
+fn wheel(folder: &Path, version: &str) {
+    const SCRIPT: &str = "import sys, zipfile
+folder, version, source = sys.argv[1:]
+info = f'airbyte_source_tiny-{version}.dist-info'
+with zipfile.ZipFile(f'{folder}/airbyte_source_tiny-{version}-py3-none-any.whl', 'w') as wheel:
+    wheel.write(source, 'source_tiny.py')
+    wheel.writestr(f'{info}/METADATA', f'Metadata-Version: 2.1\\nName: airbyte-source-tiny\\nVersion: {version}\\n')
+    wheel.writestr(f'{info}/WHEEL', 'Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n')
+    wheel.writestr(f'{info}/entry_points.txt', '[console_scripts]\\nsource-tiny = source_tiny:main\\ntiny-two = source_tiny:main\\n')
+    wheel.writestr(f'{info}/RECORD', '')
+";
+    let source = connectors().join("source.py");
+    let mut command = Command::new(python());
+    let made = command.args(["-S", "-c", SCRIPT]).arg(folder).arg(version).arg(source).status();
+    assert!(made.unwrap().success());
+}
+
+#[test]
+fn a_package_that_is_not_there_is_installed_once() {
+    let wheels = tempfile::tempdir().unwrap();
+    wheel(wheels.path(), "1.0");
+    wheel(wheels.path(), "2.0");
+    let found = wheels.path().display().to_string();
+    let variables = [("PIP_NO_INDEX", "1".to_owned()), ("PIP_FIND_LINKS", found)];
+    let mut bench = Bench::start(&[], &variables);
+    let launch = json!({ "kind": "python", "package": "airbyte-source-tiny", "version": "1.0",
+        "program": "tiny-two" });
+    // Its specification is asked for at the same time: one of them installs it, the other waits.
+    let job = bench.sync(&launch);
+    bench.api.ends(job, "succeeded");
+    assert_eq!(rows(&bench.path("out.db")), 10);
+    let manifest = bench.path("data/connectors/tiny-two@1.0/manifest.json");
+    let manifest: Value = serde_json::from_slice(&fs::read(manifest).unwrap()).unwrap();
+    assert_eq!(manifest["version"], "1.0");
+    assert!(manifest["command"][0].as_str().unwrap().ends_with("/bin/tiny-two"), "{manifest}");
+    let times = bench.logs().matches("windlass: installing airbyte-source-tiny==1.0\n").count();
+    assert_eq!(times, 1, "{}", bench.logs());
+    // It is what `connector` installs too, and what is not there is said.
+    let job = bench.sync(&json!({ "kind": "python", "package": "airbyte-source-nowhere" }));
+    bench.api.ends(job, "failed");
+    assert!(attempts(&bench, job).contains("installing failed"), "{}", attempts(&bench, job));
+    let job = bench.sync(&json!({ "kind": "python", "package": "-r/etc/passwd" }));
+    bench.api.ends(job, "failed");
+    assert!(attempts(&bench, job).contains("is no name of a package"));
+}
+
+#[test]
+fn what_does_not_get_under_way_is_ended() {
+    let late = ["--connector-claimed-seconds", "1", "--connector-launched-seconds", "1"];
+    let mut bench = Bench::start(&late, &[]);
+    // Launched, and never a word.
+    let job = bench.sync(&json!({ "kind": "command", "command": ["/bin/sh", "-c", "sleep 3600"] }));
+    bench.api.ends(job, "failed");
+    bench.has_logged("the attempt ends: none of its connectors said anything within 1 s");
+    // Claimed, and somebody else installs the package for ever.
+    fs::create_dir_all(bench.path("data/connectors")).unwrap();
+    let lock = bench.path("data/connectors/source-tiny@latest.lock");
+    let _held = Lock::take(&lock, Duration::ZERO).unwrap();
+    let job = bench.sync(&json!({ "kind": "python", "package": "airbyte-source-tiny" }));
+    bench.api.ends(job, "failed");
+    bench.has_logged("the attempt ends: what its connectors need was not there within 1 s");
+}
