@@ -142,18 +142,6 @@ impl Failures {
         if list.len() < FAILURES_MAX { list.push(failure) } else { self.left_out += 1 }
     }
 
-    /// Whether there is none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.traces.is_empty() && self.found.is_empty()
-    }
-
-    /// Whether we found one ourselves: an error trace alone does not fail an attempt.
-    #[must_use]
-    pub fn are_found(&self) -> bool {
-        !self.found.is_empty()
-    }
-
     /// In order, bounded.
     #[must_use]
     pub fn into_list(mut self) -> Vec<Failure> {

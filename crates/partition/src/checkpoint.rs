@@ -1,6 +1,8 @@
 //! A checkpoint under way: images are collected on the loop a bounded number at a time and written
 //! by a thread of their own, once the log is durable up to the freeze.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,9 +13,20 @@ use windlass_engine::state::image::IMAGE_VERSION;
 use windlass_log::{LogError, Position};
 use windlass_record::id::Payload;
 
+use crate::core::Core;
 use crate::payload::PayloadStore;
 
-/// Images since a freeze.
+/// Bytes of a chunk of images.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// Images of a run.
+const RUN_LEN: usize = 1 << 14;
+
+/// Chunks, and runs, that are kept for the next checkpoint.
+const SPARE_MAX: usize = 64;
+
+/// Images since a freeze. They are collected by the loop, which must not stop to move what it has to
+/// a larger place: so they lie in chunks, and those are used again.
 pub struct Images {
     /// The number of this checkpoint, from 1.
     pub number: u32,
@@ -21,33 +34,66 @@ pub struct Images {
     pub lsn: u64,
     /// When they were frozen.
     pub time_ms: u64,
-    /// Keys and values, one after the other.
-    bytes: Vec<u8>,
-    entries: Vec<ImageEntry>,
+    /// Keys and values, one after the other. None of them lies in two chunks.
+    chunks: Vec<Vec<u8>>,
+    /// In the order in which they came; each run is sorted before they are written.
+    runs: Vec<Vec<ImageEntry>>,
+    /// Empty, of the checkpoint before.
+    spare_chunks: Vec<Vec<u8>>,
+    spare_runs: Vec<Vec<ImageEntry>>,
 }
 
-#[derive(Clone)]
 struct ImageEntry {
     /// The first bytes of the key, for comparing without a look at the bytes.
     prefix: u128,
-    key_at: usize,
-    value_at: usize,
-    end: usize,
-    value: ImageValue,
+    chunk: u32,
+    key_at: u32,
+    /// [`DELETED`] where there is none.
+    value_at: u32,
+    end: u32,
+    /// The value, where it is not in the chunk.
+    shared: Option<Arc<[u8]>>,
 }
 
-#[derive(Clone)]
-enum ImageValue {
-    /// In `bytes`.
-    Inline,
-    Shared(Arc<[u8]>),
-    Deleted,
-}
+/// There are two for every new job.
+const _: () = assert!(size_of::<ImageEntry>() == 48);
+
+const DELETED: u32 = u32::MAX;
 
 impl Images {
     /// None yet.
     pub fn new(number: u32, lsn: u64, time_ms: u64) -> Images {
-        Images { number, lsn, time_ms, bytes: Vec::new(), entries: Vec::new() }
+        Images {
+            number,
+            lsn,
+            time_ms,
+            chunks: Vec::new(),
+            runs: Vec::new(),
+            spare_chunks: Vec::new(),
+            spare_runs: Vec::new(),
+        }
+    }
+
+    /// The same in the place of those that were written.
+    pub(crate) fn renew(self, number: u32, lsn: u64, time_ms: u64) -> Images {
+        Images { number, lsn, time_ms, ..self }
+    }
+
+    /// They are written: forgets them, and keeps some of their place.
+    fn clear(&mut self) {
+        for mut chunk in self.chunks.drain(..) {
+            // A large one was made for one image.
+            if self.spare_chunks.len() < SPARE_MAX && chunk.capacity() <= 2 * CHUNK_BYTES {
+                chunk.clear();
+                self.spare_chunks.push(chunk);
+            }
+        }
+        for mut run in self.runs.drain(..) {
+            run.clear();
+            if self.spare_runs.len() < SPARE_MAX {
+                self.spare_runs.push(run);
+            }
+        }
     }
 
     /// Where the engine puts images.
@@ -62,34 +108,100 @@ impl Images {
 
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
-        self.entries.len()
+        self.runs.iter().map(Vec::len).sum()
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8]) {
+        self.push(key, value, None);
+    }
+
+    fn delete(&mut self, key: &[u8]) {
+        if let Some(entry) = self.push(key, &[], None) {
+            entry.value_at = DELETED;
+        }
+    }
+
+    fn push(
+        &mut self,
+        key: &[u8],
+        value: &[u8],
+        shared: Option<Arc<[u8]>>,
+    ) -> Option<&mut ImageEntry> {
+        let place = |at: usize| u32::try_from(at).expect("a chunk is far below 4 GiB");
+        let bytes = key.len() + value.len();
+        if self.chunks.last().is_none_or(|chunk| chunk.capacity() - chunk.len() < bytes) {
+            let spare = self.spare_chunks.pop().filter(|chunk| chunk.capacity() >= bytes);
+            let fresh = || Vec::with_capacity(bytes.max(CHUNK_BYTES));
+            self.chunks.push(spare.unwrap_or_else(fresh));
+        }
+        let number = place(self.chunks.len() - 1);
+        let chunk = self.chunks.last_mut()?;
+        let key_at = place(chunk.len());
+        chunk.extend_from_slice(key);
+        let value_at = place(chunk.len());
+        chunk.extend_from_slice(value);
+        let (prefix, end) = (prefix_of(key), place(chunk.len()));
+        if self.runs.last().is_none_or(|run| run.len() == RUN_LEN) {
+            let fresh = || Vec::with_capacity(RUN_LEN);
+            self.runs.push(self.spare_runs.pop().unwrap_or_else(fresh));
+        }
+        let run = self.runs.last_mut()?;
+        run.push(ImageEntry { prefix, chunk: number, key_at, value_at, end, shared });
+        run.last_mut()
+    }
+
+    fn part(&self, entry: &ImageEntry, from: u32, to: u32) -> &[u8] {
+        let place = |at: u32| usize::try_from(at).expect("usize has at least 32 bits");
+        let chunk = self.chunks.get(place(entry.chunk));
+        let part = chunk.and_then(|chunk| chunk.get(place(from)..place(to)));
+        part.expect("entries lie within their chunks")
     }
 
     fn key(&self, entry: &ImageEntry) -> &[u8] {
-        self.bytes.get(entry.key_at..entry.value_at).expect("entries lie within the bytes")
+        let to = if entry.value_at == DELETED { entry.end } else { entry.value_at };
+        self.part(entry, entry.key_at, to)
     }
 
-    fn push(&mut self, key: &[u8], inline: &[u8], value: ImageValue) {
-        let key_at = self.bytes.len();
-        self.bytes.extend_from_slice(key);
-        let value_at = self.bytes.len();
-        self.bytes.extend_from_slice(inline);
-        let prefix = prefix_of(key);
-        self.entries.push(ImageEntry { prefix, key_at, value_at, end: self.bytes.len(), value });
+    fn entry<'a>(&'a self, entry: &'a ImageEntry) -> Entry<'a> {
+        let key = self.key(entry);
+        match &entry.shared {
+            _ if entry.value_at == DELETED => Entry::delete(key),
+            Some(bytes) => Entry::put(key, &**bytes),
+            None => Entry::put(key, self.part(entry, entry.value_at, entry.end)),
+        }
     }
 
     fn sort(&mut self) {
-        let mut entries = std::mem::take(&mut self.entries);
-        entries.sort_by(|a, b| a.prefix.cmp(&b.prefix).then_with(|| self.key(a).cmp(self.key(b))));
-        // A key may have been deleted and written again between two freezes: the last one counts.
-        entries.dedup_by(|later, earlier| {
-            let same = later.prefix == earlier.prefix && self.key(later) == self.key(earlier);
-            if same {
-                *earlier = later.clone();
+        let mut runs = std::mem::take(&mut self.runs);
+        for run in &mut runs {
+            // Equal keys stay in the order in which they came.
+            run.sort_by(|a, b| a.prefix.cmp(&b.prefix).then_with(|| self.key(a).cmp(self.key(b))));
+        }
+        self.runs = runs;
+    }
+
+    /// All in the order of their keys, each key once: one may have been deleted and written again
+    /// since the freeze before, and the last one counts.
+    fn merged(&self) -> impl Iterator<Item = &ImageEntry> {
+        let mut heads = BinaryHeap::with_capacity(self.runs.len());
+        let head = |run: usize, index: usize| {
+            let entry = self.runs.get(run)?.get(index)?;
+            Some(Reverse(Head { prefix: entry.prefix, key: self.key(entry), run, index }))
+        };
+        heads.extend((0..self.runs.len()).filter_map(|run| head(run, 0)));
+        std::iter::from_fn(move || {
+            let Reverse(mut last) = heads.pop()?;
+            heads.extend(head(last.run, last.index + 1));
+            while let Some(Reverse(next)) = heads.peek()
+                && next.prefix == last.prefix
+                && next.key == last.key
+            {
+                let Reverse(next) = heads.pop()?;
+                heads.extend(head(next.run, next.index + 1));
+                last = next;
             }
-            same
-        });
-        self.entries = entries;
+            self.runs.get(last.run)?.get(last.index)
+        })
     }
 
     /// Writes them.
@@ -108,19 +220,18 @@ impl Images {
             format: u32::from(IMAGE_VERSION),
             meta: Vec::new(),
         };
-        let mut entries = self.entries.iter().map(|entry| {
-            let key = self.key(entry);
-            Ok(match &entry.value {
-                ImageValue::Inline => {
-                    let value = self.bytes.get(entry.value_at..entry.end);
-                    Entry::put(key, value.expect("entries lie within the bytes"))
-                }
-                ImageValue::Shared(bytes) => Entry::put(key, &**bytes),
-                ImageValue::Deleted => Entry::delete(key),
-            })
-        });
+        let mut entries = self.merged().map(|entry| Ok(self.entry(entry)));
         checkpoint.write(&mut entries, &stamp)
     }
+}
+
+/// The first entry of a run that is not written yet; of equal keys the one that came first is less.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Head<'a> {
+    prefix: u128,
+    key: &'a [u8],
+    run: usize,
+    index: usize,
 }
 
 /// The first sixteen bytes of a key as a number that orders as they do.
@@ -139,7 +250,7 @@ struct PlainCollector<'a> {
 
 impl ImageSink for PlainCollector<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) {
-        self.images.push(key, value, ImageValue::Inline);
+        self.images.put(key, value);
     }
 
     fn put_payload(&mut self, _key: &[u8], _payload: Payload) {
@@ -147,7 +258,7 @@ impl ImageSink for PlainCollector<'_> {
     }
 
     fn delete(&mut self, key: &[u8]) {
-        self.images.push(key, &[], ImageValue::Deleted);
+        self.images.delete(key);
     }
 }
 
@@ -158,16 +269,47 @@ struct Collector<'a> {
 
 impl ImageSink for Collector<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) {
-        self.images.push(key, value, ImageValue::Inline);
+        self.images.put(key, value);
     }
 
     fn put_payload(&mut self, key: &[u8], payload: Payload) {
         let bytes = self.payloads.save(payload, key, self.images.number);
-        self.images.push(key, &[], ImageValue::Shared(bytes));
+        self.images.push(key, &[], Some(bytes));
     }
 
     fn delete(&mut self, key: &[u8]) {
-        self.images.push(key, &[], ImageValue::Deleted);
+        self.images.delete(key);
+    }
+}
+
+impl Core {
+    /// Begins a checkpoint, by its number: sets the dirty jobs aside and writes what is few. The
+    /// rest is for [`Core::collect`].
+    pub fn freeze(&mut self, number: u32) {
+        let (lsn, now_ms) = (self.last_lsn(), self.now_ms());
+        let mut images = match self.spent_images.take() {
+            Some(spent) => spent.renew(number, lsn, now_ms),
+            None => Images::new(number, lsn, now_ms),
+        };
+        self.engine.freeze(&mut images.sink(&mut self.payloads));
+        self.finished.freeze(&self.payloads, &mut images.plain_sink());
+        self.images = Some(images);
+    }
+
+    /// A checkpoint was written.
+    pub fn written(&mut self, written: Written) {
+        self.payloads.saved_through(written.number);
+        self.spent_images = Some(written.spent);
+    }
+
+    /// Writes up to `jobs_max` frozen jobs. When none remain: all images and their checksum.
+    pub fn collect(&mut self, jobs_max: usize) -> Option<(Images, u64)> {
+        let mut images = self.images.take()?;
+        if self.engine.write_frozen(jobs_max, &mut images.sink(&mut self.payloads)) {
+            return Some((images, self.engine.checksum()));
+        }
+        self.images = Some(images);
+        None
     }
 }
 
@@ -189,6 +331,17 @@ pub struct Written {
     pub lsn: u64,
     /// When its images were frozen.
     pub time_ms: u64,
+    /// Empty, to be used again.
+    spent: Images,
+}
+
+impl Written {
+    /// These were.
+    pub fn of(mut images: Images) -> Written {
+        images.clear();
+        let Images { number, lsn, time_ms, .. } = images;
+        Written { number, lsn, time_ms, spent: images }
+    }
 }
 
 /// The writer thread: writes checkpoints one after the other and trims the log behind them. A
@@ -221,10 +374,47 @@ pub(crate) fn write_checkpoints(
         if let Err(error) = trim(order.images.lsn) {
             tracing::warn!(error = &error as &dyn std::error::Error, "failed to trim the log");
         }
-        let Images { number, lsn, time_ms, .. } = order.images;
-        let done = Written { number, lsn, time_ms };
-        if written.send(Ok(done)).is_err() {
+        if written.send(Ok(Written::of(order.images))).is_err() {
             return;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_checkpoint::MemoryCheckpoint;
+
+    use super::*;
+
+    #[test]
+    fn the_last_image_of_a_key_counts_in_whatever_run_it_is() {
+        let store = MemoryCheckpoint::new();
+        let key = |number: usize| format!("k{number:09}").into_bytes();
+        let mut images = Images::new(1, 1, 0);
+        // Backwards, so that every run overlaps with none in order.
+        for number in (0..3 * RUN_LEN).rev() {
+            images.put(&key(number), b"old");
+        }
+        images.put(&key(7), b"new");
+        images.delete(&key(8));
+        images.delete(&key(9));
+        images.put(&key(9), b"again");
+        images.put(&key(10), &vec![b'x'; 3 * CHUNK_BYTES]);
+        images.write(&store, 1, 0).unwrap();
+        let view = store.snapshot().unwrap();
+        let value = |number: usize| view.get(&key(number)).unwrap();
+        assert_eq!(value(7), Some(b"new".to_vec()));
+        assert_eq!(value(8), None);
+        assert_eq!(value(9), Some(b"again".to_vec()));
+        assert_eq!(value(10).unwrap().len(), 3 * CHUNK_BYTES);
+        assert_eq!(value(2 * RUN_LEN), Some(b"old".to_vec()));
+        let keys: Vec<Vec<u8>> = images.merged().map(|entry| images.key(entry).to_vec()).collect();
+        assert!(keys.is_sorted() && keys.len() == 3 * RUN_LEN, "each key once");
+
+        images.clear();
+        let again = images.renew(2, 2, 0);
+        assert_eq!((again.len(), again.number), (0, 2));
+        assert!(again.spare_chunks.iter().all(|chunk| chunk.capacity() <= 2 * CHUNK_BYTES));
+        assert_eq!(again.spare_runs.len(), 4);
     }
 }

@@ -54,6 +54,8 @@ pub struct Core {
     pub(crate) options: Options,
     /// The images of a checkpoint that is being collected.
     pub images: Option<crate::checkpoint::Images>,
+    /// Place of images that were written.
+    pub(crate) spent_images: Option<crate::checkpoint::Images>,
     builder: BatchBuilder,
     /// How large commands may make a batch; an eighth of what the log takes is left for timers and
     /// hand-outs.
@@ -166,6 +168,7 @@ impl Core {
             waiters: Waiters::default(),
             options,
             images: None,
+            spent_images: None,
             builder: BatchBuilder::new(),
             batch_room_bytes: batch_bytes_max - batch_bytes_max / 8,
             tail,
@@ -183,25 +186,6 @@ impl Core {
     /// The state machine.
     pub fn engine(&self) -> &Engine {
         &self.engine
-    }
-
-    /// Begins a checkpoint, by its number: sets the dirty jobs aside and writes what is few. The
-    /// rest is for [`Core::collect`].
-    pub fn freeze(&mut self, number: u32) {
-        let mut images = crate::checkpoint::Images::new(number, self.last_lsn(), self.now_ms);
-        self.engine.freeze(&mut images.sink(&mut self.payloads));
-        self.finished.freeze(&self.payloads, &mut images.plain_sink());
-        self.images = Some(images);
-    }
-
-    /// Writes up to `jobs_max` frozen jobs. When none remain: all images and their checksum.
-    pub fn collect(&mut self, jobs_max: usize) -> Option<(crate::checkpoint::Images, u64)> {
-        let mut images = self.images.take()?;
-        if self.engine.write_frozen(jobs_max, &mut images.sink(&mut self.payloads)) {
-            return Some((images, self.engine.checksum()));
-        }
-        self.images = Some(images);
-        None
     }
 
     /// The lsn of the newest record, durable or not.

@@ -554,11 +554,11 @@ impl Run {
 
     fn happen(&mut self, happened: Happened) -> Option<StopReason> {
         match happened {
-            Happened::Time => {}
+            Happened::Time => self.give_back_memory(),
             Happened::First(request) => self.request(request),
             Happened::Usual(request) => self.usual_request(request),
             Happened::Done(done) => return self.batch_done(done),
-            Happened::Written(Ok(written)) => self.checkpoint_written(&written),
+            Happened::Written(Ok(written)) => self.checkpoint_written(written),
             Happened::Written(Err(error)) => return Some(StopReason::Checkpoint(error)),
             Happened::Control(Control::Checkpoint(caller)) => self.callers.push(caller),
             Happened::Control(Control::Stop) => return Some(StopReason::Asked),
@@ -756,19 +756,27 @@ impl Run {
         self.checkpoint.stage = Stage::Collecting;
     }
 
-    fn checkpoint_written(&mut self, written: &Written) {
+    /// What is kept for the next checkpoint is of no use while nothing changes.
+    fn give_back_memory(&mut self) {
+        if matches!(self.checkpoint.stage, Stage::Idle) && self.checkpoint.bytes_since == 0 {
+            self.core.spent_images = None;
+        }
+    }
+
+    fn checkpoint_written(&mut self, written: Written) {
         self.checkpoint.stage = Stage::Idle;
         self.checkpoint.lsn = written.lsn;
         self.checkpoint.time_ms = written.time_ms;
         let took_us = self.source.read().monotonic_us.saturating_sub(self.checkpoint.last_us);
         self.checkpoint.took_ms = took_us.div_ceil(1_000).max(1);
         self.checkpoint.lag_bytes = self.checkpoint.bytes_since;
-        self.core.payloads.saved_through(written.number);
+        let lsn = written.lsn;
+        self.core.written(written);
         // Who hears of it may create at once, in this very round.
         self.refuse_or_not();
         for caller in self.callers_frozen.drain(..) {
             // It may have given up.
-            let _ = caller.send(written.lsn);
+            let _ = caller.send(lsn);
         }
     }
 

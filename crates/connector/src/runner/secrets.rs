@@ -21,22 +21,3 @@ pub trait Secrets: Send + Sync {
         specification: Option<&Value>,
     ) -> Result<(), String>;
 }
-
-/// Nothing is sealed.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Plain;
-
-impl Secrets for Plain {
-    fn open(&self, _scope: &str, _configuration: &mut Value) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn seal(
-        &self,
-        _scope: &str,
-        _configuration: &mut Value,
-        _specification: Option<&Value>,
-    ) -> Result<(), String> {
-        Ok(())
-    }
-}

@@ -319,7 +319,7 @@ impl Machine {
         if let Some(written) = life.written.take() {
             life.stage = Stage::Idle;
             life.lag_bytes = life.bytes_since;
-            life.core.payloads.saved_through(written.number);
+            life.core.written(written);
         }
         if life.refusing() {
             self.refuse_or_not(life);

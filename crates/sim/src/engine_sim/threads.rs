@@ -101,11 +101,7 @@ impl Machine {
         {
             return Err(stop);
         }
-        life.written = Some(Written {
-            number: order.images.number,
-            lsn: order.images.lsn,
-            time_ms: order.images.time_ms,
-        });
+        life.written = Some(Written::of(order.images));
         self.check_disk()
     }
 
