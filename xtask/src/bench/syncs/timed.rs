@@ -24,9 +24,16 @@ pub(super) struct Ran {
     pub(super) stdout: String,
 }
 
-/// A command as it must be for [`run`]: it dies with the bench.
+/// A command as it must be for [`run`]: it dies with the bench. No Python hears what ours was told: a sync
+/// of ours starts connectors without, and unbuffered output alone makes a pipe's source slower.
 pub(super) fn command(program: &Path) -> Command {
-    server::guarded(&program.to_string_lossy(), None)
+    let mut command = server::guarded(&program.to_string_lossy(), None);
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("PYTHON") {
+            command.env_remove(name);
+        }
+    }
+    command
 }
 
 /// Runs it with its output in `folder`. Whatever it started is in its process group and ends with it
