@@ -11,12 +11,13 @@ usage: cargo xtask bench [--json] [--only NAME[,NAME]] [--instances] [--workflow
 
   --json    one JSON object on stdout instead of the table
   --only    measure only these: windlass, beanstalkd, nats, nats_default, redis_bullmq,
-            postgres_graphile, zeebe, conductor
+            postgres_graphile, zeebe, conductor, pyairbyte, meltano
   --instances
             only process instances over the Zeebe face: windlass, and zeebe where a Java 21 is
   --workflows
             only workflows over the Conductor face: windlass, and conductor where a Java 21 is
-  --syncs   only records through a sync: windlass, cat and a full parse between the same processes
+  --syncs   only records through a sync: windlass, cat and a full parse between the same processes;
+            sources of PyPI through windlass, a pipe of the shell, pyairbyte and meltano
   --quick   short runs, once each: to see that everything works, not to quote
   --setup   install what is missing and stop";
 
@@ -81,7 +82,8 @@ impl Args {
 
     /// Whether syncs are.
     pub(crate) fn syncs(&self) -> bool {
-        self.only_syncs || (self.everything() && self.wants(super::OURS))
+        let systems = [super::OURS, super::syncs::PYAIRBYTE, super::syncs::MELTANO];
+        self.only_syncs || (self.everything() && systems.iter().any(|name| self.wants(name)))
     }
 
     /// Whether process instances are.

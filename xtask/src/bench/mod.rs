@@ -5,7 +5,8 @@
 //! file per system ([`windlass`], [`beanstalkd`], [`nats`], [`redis_bullmq`],
 //! [`postgres_graphile`], the last two through [`node`]); [`mod@instances`] runs process instances on
 //! ourselves and on the real Zeebe broker, [`mod@workflows`] runs workflows on ourselves and on the
-//! real Conductor server, both by a Java that [`java`] finds; [`syncs`] sends records through a sync; [`machine`] looks at the machine; [`report`] prints.
+//! real Conductor server, both by a Java that [`java`] finds; [`mod@syncs`] are syncs of made-up
+//! records and of real connectors, beside PyAirbyte and Meltano; [`machine`] looks at the machine; [`report`] prints.
 //!
 //! Everything listens on 127.0.0.1 at a free port, keeps its data below `target/bench` and is
 //! gone when the bench ends. What is missing is installed with the ordinary package clients, or
@@ -71,7 +72,7 @@ pub(crate) fn run(words: impl Iterator<Item = String>) -> std::result::Result<()
 
 fn bench(words: impl Iterator<Item = String>) -> Result<()> {
     let mut names = SYSTEMS.map(|(name, _)| name).to_vec();
-    names.extend([instances::BROKER, workflows::CONDUCTOR]);
+    names.extend([instances::BROKER, workflows::CONDUCTOR, syncs::PYAIRBYTE, syncs::MELTANO]);
     let args = Args::parse(words, &names)?;
     if args.help {
         println!("{USAGE}");
@@ -81,23 +82,9 @@ fn bench(words: impl Iterator<Item = String>) -> Result<()> {
     let wanted = || SYSTEMS.into_iter().filter(|(name, _)| args.jobs() && args.wants(name));
     // Installing comes first for all, so that no download disturbs a measurement.
     let systems: Vec<_> = wanted().map(|(name, set_up)| (name, set_up(&workplace))).collect();
+    let sync_set_up = args.syncs().then(|| syncs::set_up(&workplace, &args));
     if args.setup {
-        for (name, peer) in systems {
-            match peer {
-                Ok(peer) => println!("{name}: {}", peer.version()),
-                Err(why) => println!("{name}: skipped: {why}"),
-            }
-        }
-        if args.wants(instances::BROKER) {
-            let version = instances::set_up(&workplace);
-            let version = version.unwrap_or_else(|why| format!("skipped: {why}"));
-            println!("{}: {version}", instances::BROKER);
-        }
-        if args.wants(workflows::CONDUCTOR) {
-            let version = workflows::set_up(&workplace);
-            let version = version.unwrap_or_else(|why| format!("skipped: {why}"));
-            println!("{}: {version}", workflows::CONDUCTOR);
-        }
+        say_what_there_is(systems, sync_set_up.as_ref(), &workplace, &args);
         return Ok(());
     }
 
@@ -125,8 +112,8 @@ fn bench(words: impl Iterator<Item = String>) -> Result<()> {
     if args.workflows() && args.wants(workflows::CONDUCTOR) {
         report.conductor = Some(workflows::conductor(&workplace, &args));
     }
-    if args.syncs() {
-        report.syncs = Some(syncs::measure(&args));
+    if let Some(set_up) = sync_set_up {
+        report.syncs = Some(syncs::measure(&set_up, &workplace, &args));
     }
     if args.json {
         println!("{:#}", report.json());
@@ -135,6 +122,34 @@ fn bench(words: impl Iterator<Item = String>) -> Result<()> {
     }
     let faults = report.faults();
     if faults.is_empty() { Ok(()) } else { Err(Failure::new(faults.join("\n"))) }
+}
+
+/// Installs what only `--setup` installs by itself, and says what there is.
+fn say_what_there_is(
+    systems: Vec<(&str, Result<Box<dyn Peer>>)>,
+    sync_set_up: Option<&syncs::SetUp>,
+    workplace: &Workplace,
+    args: &Args,
+) {
+    for (name, peer) in systems {
+        match peer {
+            Ok(peer) => println!("{name}: {}", peer.version()),
+            Err(why) => println!("{name}: skipped: {why}"),
+        }
+    }
+    if args.instances() && args.wants(instances::BROKER) {
+        let version = instances::set_up(workplace);
+        let version = version.unwrap_or_else(|why| format!("skipped: {why}"));
+        println!("{}: {version}", instances::BROKER);
+    }
+    if args.workflows() && args.wants(workflows::CONDUCTOR) {
+        let version = workflows::set_up(workplace);
+        let version = version.unwrap_or_else(|why| format!("skipped: {why}"));
+        println!("{}: {version}", workflows::CONDUCTOR);
+    }
+    for line in sync_set_up.iter().flat_map(|it| it.lines()) {
+        println!("{line}");
+    }
 }
 
 fn measure_system(

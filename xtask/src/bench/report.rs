@@ -22,8 +22,8 @@ pub(crate) struct Report {
     pub(crate) workflows: Option<workflows::Outcome>,
     /// The same of the real Conductor server.
     pub(crate) conductor: Option<workflows::Outcome>,
-    /// Syncs, if they were measured; or why that failed.
-    pub(crate) syncs: Option<Result<Value>>,
+    /// Syncs, if they were measured.
+    pub(crate) syncs: Option<syncs::Measured>,
 }
 
 /// What became of one system.
@@ -126,8 +126,16 @@ impl Report {
                 "process_instances_over_zeebe": self.over_broker(),
                 "workflows_over_conductor": self.over_conductor(),
             },
-            "aims": instances::aims(self.our_instances(), self.broker.as_ref()),
+            "aims": self.aims(),
         })
+    }
+
+    fn aims(&self) -> Value {
+        let mut aims = instances::aims(self.our_instances(), self.broker.as_ref());
+        if let Value::Object(aims) = &mut aims {
+            aims.extend(syncs::aims(self.syncs.as_ref()));
+        }
+        aims
     }
 
     fn systems_json(&self) -> Map<String, Value> {
@@ -163,20 +171,15 @@ impl Report {
     }
 
     fn add_syncs(&self, systems: &mut Map<String, Value>) {
-        match &self.syncs {
-            Some(Ok(measured)) => {
-                for (name, fields) in syncs::by_system(measured) {
-                    let entry = systems.entry(name).or_insert_with(|| json!({}));
-                    if let Value::Object(entry) = entry {
-                        entry.extend(fields);
-                    }
+        for (name, fields) in self.syncs.iter().flat_map(syncs::Measured::by_system) {
+            let entry = systems.entry(name).or_insert_with(|| json!({}));
+            for (field, value) in fields {
+                match (entry.get_mut(&field), value) {
+                    // Both kinds of syncs have figures under one name.
+                    (Some(Value::Object(there)), Value::Object(more)) => there.extend(more),
+                    (_, value) => entry[field] = value,
                 }
             }
-            Some(Err(why)) => {
-                let entry = systems.entry(super::OURS).or_insert_with(|| json!({}));
-                entry["syncs"] = json!({ "failed": why.to_string() });
-            }
-            None => {}
         }
     }
 
@@ -207,14 +210,6 @@ impl Report {
             lines.push(format!("windlass runs {ratio:.1} times Conductor's five-task workflows"));
         }
         lines
-    }
-
-    fn syncs_table(&self) -> Vec<String> {
-        match &self.syncs {
-            Some(Ok(measured)) => syncs::lines(measured),
-            Some(Err(why)) => vec![format!("syncs failed: {why}")],
-            None => Vec::new(),
-        }
     }
 
     fn instances_table(&self) -> Vec<String> {
@@ -283,7 +278,7 @@ impl Report {
         }
         lines.extend(self.instances_table());
         lines.extend(self.workflows_table());
-        lines.extend(self.syncs_table());
+        lines.extend(self.syncs.iter().flat_map(syncs::Measured::lines));
         lines.join("\n")
     }
 
@@ -308,9 +303,7 @@ impl Report {
         {
             faults.extend(outcome.iter().flat_map(|outcome| outcome.faults(name)));
         }
-        if let Some(Err(why)) = &self.syncs {
-            faults.push(format!("{}: syncs: {why}", super::OURS));
-        }
+        faults.extend(self.syncs.iter().flat_map(syncs::Measured::faults));
         faults
     }
 
@@ -423,6 +416,16 @@ impl System {
         lines.extend(self.extras.iter().map(|(figure, value)| format!("  {figure}: {value}")));
         lines.push(String::new());
         lines
+    }
+}
+
+/// An aim and whether it holds; what was not measured does not.
+pub(crate) fn aim(aim: f64, measured: Option<f64>, holds: fn(f64, f64) -> bool) -> Value {
+    match measured {
+        Some(measured) => {
+            json!({ "aim": aim, "measured": rounded(measured, 2), "holds": holds(measured, aim) })
+        }
+        None => json!({ "aim": aim, "measured": null, "holds": "not measured" }),
     }
 }
 

@@ -210,7 +210,8 @@ fn stop(child: &mut Child) {
     drop(child.wait());
 }
 
-fn last_lines(text: &str) -> String {
+/// The end of what a program said.
+pub(crate) fn last_lines(text: &str) -> String {
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     lines.get(lines.len().saturating_sub(3)..).unwrap_or_default().join(" / ")
 }

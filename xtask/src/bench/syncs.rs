@@ -1,91 +1,110 @@
-//! Records through an attempt of a sync: from a generator process to a sink process, beside `cat` between
-//! the same two (the limit) and beside a full parse and writing anew (what others do). The measuring is an
-//! example of the connector crate, which is generator, sink and both others as well.
+//! Syncs: [`throughput`] sends records from a generator process to a sink process, beside `cat` and beside
+//! a full parse; [`real`] runs sources of PyPI, beside a pipe of the shell and beside the [`peers`].
+//! [`connectors`] has the sources and the destination, [`timed`] runs programs.
 
-use std::process::Command;
+mod connectors;
+mod peers;
+mod real;
+mod throughput;
+mod timed;
 
 use serde_json::{Map, Value, json};
 
 use super::args::Args;
-use super::failure::{Failure, Result};
-use crate::workspace::{cargo, root};
+use super::failure::Result;
+use super::peer::Workplace;
+use super::report::aim;
+pub(crate) use peers::{MELTANO, PYAIRBYTE};
+use real::{Installed, Real};
 
-/// The limit.
-pub(crate) const CAT: &str = "cat";
-/// What others do.
-pub(crate) const RESERIALIZE: &str = "reserialize";
-/// All that are measured together.
-const SYSTEMS: [&str; 3] = [super::OURS, CAT, RESERIALIZE];
 /// Of the speed of `cat`, for records of 1.7 KB that are appended.
-const AIM: f64 = 0.6;
+const OVER_CAT_AIM: f64 = 0.6;
+/// More than the shell takes for the same, at most.
+const OVERHEAD_S_AIM: f64 = 0.5;
+/// Of the runner, at most.
+const MEMORY_MB_AIM: f64 = 50.0;
 
-/// Measures it: a GB of each shape, the medians of three rounds; with `--quick` a tenth, once.
-pub(crate) fn measure(args: &Args) -> Result<Value> {
-    let (mb, rounds) = if args.quick { ("100", "1") } else { ("1000", "3") };
-    let words = ["run", "--release", "--quiet", "-p", "windlass-connector", "--example"];
-    let output = Command::new(cargo())
-        .args(words)
-        .args(["throughput", "--", mb, rounds, "json"])
-        .current_dir(root())
-        .output()
-        .map_err(|error| Failure::new(format!("failed to start cargo: {error}")))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(Failure::new(format!("the syncs failed: {}", said.trim())));
-    }
-    serde_json::from_slice(&output.stdout)
-        .map_err(|error| Failure::new(format!("the syncs gave no figures: {error}")))
+/// What syncs need that may be missing: all of it, or why not.
+pub(crate) struct SetUp(Installed);
+
+/// Installs what is asked for.
+pub(crate) fn set_up(workplace: &Workplace, args: &Args) -> SetUp {
+    SetUp(Installed::new(workplace, args))
 }
 
-/// What each system gets in the report: MB/s and records/s by shape.
-pub(crate) fn by_system(measured: &Value) -> Vec<(&'static str, Map<String, Value>)> {
-    let shapes = measured["shapes"].as_array();
-    let mut systems = Vec::new();
-    for system in SYSTEMS {
-        let (mut speed, mut records) = (Map::new(), Map::new());
-        for shape in shapes.into_iter().flatten() {
-            let Some(mb_per_s) = shape[system].as_f64() else { continue };
-            let bytes = shape["record_bytes"].as_f64().unwrap_or(f64::NAN);
-            let name = format!("{bytes}_{}", shape["mode"].as_str().unwrap_or_default());
-            speed.insert(name.clone(), json!(mb_per_s.round()));
-            records.insert(name, json!((mb_per_s * 1e6 / bytes).round()));
-        }
-        let mut fields = Map::new();
-        fields.insert("sync_mb_per_s".to_owned(), speed.into());
-        fields.insert("sync_records_per_s".to_owned(), records.into());
-        if system == super::OURS {
-            fields.insert("sync_peak_rss_kib".to_owned(), measured["peak_rss_kib"].clone());
-        }
-        systems.push((system, fields));
+impl SetUp {
+    /// What there is, for a person.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.0.lines()
     }
-    systems
 }
 
-/// For a person.
-pub(crate) fn lines(measured: &Value) -> Vec<String> {
-    let head = format!(
-        "{:<22}{:>10}{:>10}{:>14}{:>10}",
-        "syncs, MB/s", "windlass", "cat", "reserialize", "of cat"
-    );
-    let mut lines = vec![String::new(), head];
-    for shape in measured["shapes"].as_array().into_iter().flatten() {
-        let figure = |name: &str| shape[name].as_f64();
-        let shown = |name: &str| figure(name).map_or("-".to_owned(), |it| format!("{it:.0}"));
-        let share = figure(super::OURS).zip(figure(CAT)).map(|(ours, cat)| ours / cat);
-        let name =
-            format!("{} B, {}", shape["record_bytes"], shape["mode"].as_str().unwrap_or_default());
-        lines.push(format!(
-            "{name:<22}{:>10}{:>10}{:>14}{:>10}",
-            shown(super::OURS),
-            shown(CAT),
-            shown(RESERIALIZE),
-            share.map_or("-".to_owned(), |share| format!("{:.0} %", share * 100.0))
-        ));
+/// What was measured.
+pub(crate) struct Measured {
+    /// If it was asked for.
+    throughput: Option<Result<Value>>,
+    real: Real,
+}
+
+/// Measures it: the medians of three rounds; with `--quick` small inputs, once.
+pub(crate) fn measure(set_up: &SetUp, workplace: &Workplace, args: &Args) -> Measured {
+    let throughput = args.wants(super::OURS).then(|| throughput::measure(args));
+    Measured { throughput, real: Real::measure(&set_up.0, workplace, args) }
+}
+
+impl Measured {
+    /// What each system gets in the report.
+    pub(crate) fn by_system(&self) -> Vec<(&'static str, Map<String, Value>)> {
+        let mut systems = match &self.throughput {
+            Some(Ok(measured)) => throughput::by_system(measured),
+            Some(Err(why)) => {
+                let failed = json!({ "failed": why.to_string() });
+                vec![(super::OURS, Map::from_iter([("syncs".to_owned(), failed)]))]
+            }
+            None => Vec::new(),
+        };
+        systems.extend(self.real.by_system());
+        systems
     }
-    let memory = measured["peak_rss_kib"].as_f64().unwrap_or(f64::NAN) / 1024.0;
-    lines.push(format!(
-        "the runner took {memory:.1} MiB; aim: {:.0} % of cat at 1700 B, append",
-        AIM * 100.0
-    ));
-    lines
+
+    /// For a person.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let mut lines = match &self.throughput {
+            Some(Ok(measured)) => throughput::lines(measured),
+            Some(Err(why)) => vec![format!("syncs failed: {why}")],
+            None => Vec::new(),
+        };
+        lines.extend(self.real.lines());
+        for (name, aim) in &aims(Some(self)) {
+            lines.push(format!("{name}: {}; aim {}", aim["measured"], aim["aim"]));
+        }
+        lines
+    }
+
+    /// What makes the whole bench fail, in words.
+    pub(crate) fn faults(&self) -> Vec<String> {
+        let throughput = match &self.throughput {
+            Some(Err(why)) => Some(format!("{}: syncs: {why}", super::OURS)),
+            Some(Ok(_)) | None => None,
+        };
+        throughput.into_iter().chain(self.real.faults()).collect()
+    }
+}
+
+/// The aims and whether they hold; what was not measured does not.
+pub(crate) fn aims(measured: Option<&Measured>) -> Map<String, Value> {
+    let throughput = measured.and_then(|it| it.throughput.as_ref()?.as_ref().ok());
+    let real = measured.map(|it| &it.real);
+    let memory = throughput.and_then(|it| it["peak_rss_kib"].as_f64());
+    let memory_kib = memory.into_iter().chain(real.and_then(Real::peak_kib)).reduce(f64::max);
+    let under = |measured: f64, aim: f64| measured < aim;
+    let memory_mb = memory_kib.map(|kib| kib * 1024.0 / 1e6);
+    Map::from_iter([
+        (
+            "sync_over_cat".to_owned(),
+            aim(OVER_CAT_AIM, throughput.and_then(throughput::over_cat), |is, aim| is >= aim),
+        ),
+        ("sync_overhead_s".to_owned(), aim(OVERHEAD_S_AIM, real.and_then(Real::overhead_s), under)),
+        ("sync_runner_memory_mb".to_owned(), aim(MEMORY_MB_AIM, memory_mb, under)),
+    ])
 }

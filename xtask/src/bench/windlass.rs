@@ -1,6 +1,6 @@
 //! Ourselves, over the native stream with our own worker SDK.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,6 +50,11 @@ impl Windlass {
         let target = workplace.root().parent().ok_or_else(|| Failure::new("no target folder"))?;
         let program = target.join("release/windlass");
         Ok(Windlass { program, work: workplace.dir("windlass")? })
+    }
+
+    /// The binary.
+    pub(super) fn program(&self) -> &Path {
+        &self.program
     }
 
     /// Starts the server on an empty folder, or on the one it left; without the face for Zeebe.

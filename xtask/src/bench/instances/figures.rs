@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::load::Found;
 use crate::bench::failure::Result;
-use crate::bench::report::{Sample, rounded, thousands};
+use crate::bench::report::{Sample, aim, rounded, thousands};
 
 /// One-task instances a second on two cores.
 const PER_S_AIM: f64 = 5_000.0;
@@ -286,12 +286,6 @@ pub(crate) fn ratio(ours: Option<&Measured>, broker: Option<&Outcome>) -> Option
 /// The aims and whether they hold; what was not measured does not.
 pub(crate) fn aims(ours: Option<&Measured>, broker: Option<&Outcome>) -> Value {
     let headline = ours.and_then(|ours| ours.cases.headline());
-    let aim = |aim: f64, measured: Option<f64>, holds: fn(f64, f64) -> bool| match measured {
-        Some(measured) => {
-            json!({ "aim": aim, "measured": rounded(measured, 2), "holds": holds(measured, aim) })
-        }
-        None => json!({ "aim": aim, "measured": null, "holds": "not measured" }),
-    };
     let at_least = |measured: f64, aim: f64| measured >= aim;
     json!({
         "one_task_instances_per_s":
