@@ -14,7 +14,7 @@ mod server;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -140,6 +140,26 @@ fn a_package_that_is_not_there_is_installed_once() {
     let job = bench.sync(&json!({ "kind": "python", "package": "-r/etc/passwd" }));
     bench.api.ends(job, "failed");
     assert!(attempts(&bench, job).contains("is no name of a package"));
+}
+
+#[test]
+fn two_who_add_the_same_install_it_once() {
+    let place = tempfile::tempdir().unwrap();
+    wheel(place.path(), "1.0");
+    let add = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+        command.args(["connector", "add", "source-tiny", "--json"]);
+        command.env("WINDLASS_DATA_DIR", place.path().join("data"));
+        command.env("PIP_NO_INDEX", "1").env("PIP_FIND_LINKS", place.path());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let both = [add(), add()].map(|child| child.wait_with_output().unwrap());
+    let added = both.map(|output| -> u64 {
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+        shown["addedAt"].as_u64().unwrap()
+    });
+    assert_eq!(added[0], added[1], "the second one found what the first one installed");
 }
 
 #[test]

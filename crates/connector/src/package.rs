@@ -160,7 +160,7 @@ impl Wanted {
         let (all, name) = (data.join("connectors"), format!("{program}@{version}"));
         fs::create_dir_all(&all).map_err(failed(format!("make {}", all.display())))?;
         // An installer inherits it: whoever comes next waits for one that outlived its runner.
-        let _lock = take(&all.join(format!("{name}.lock")), told, cancel)?;
+        let _lock = turn(&all.join(&name), told, cancel)?;
         if self.installed(data).is_some() {
             return Ok(());
         }
@@ -186,7 +186,14 @@ impl Wanted {
     }
 }
 
-fn take(path: &Path, told: &dyn Fn(&str), cancel: &Cancel) -> Result<Lock, PackageError> {
+/// Waits until nobody else installs into a folder; nobody does while what it returns is held.
+///
+/// # Errors
+/// If the lock cannot be taken; or somebody cancels.
+pub fn turn(folder: &Path, told: &dyn Fn(&str), cancel: &Cancel) -> Result<Lock, PackageError> {
+    let mut path = folder.as_os_str().to_owned();
+    path.push(".lock");
+    let path = Path::new(&path);
     let mut is_told = false;
     loop {
         match Lock::take(path, TICK) {
@@ -197,7 +204,7 @@ fn take(path: &Path, told: &dyn Fn(&str), cancel: &Cancel) -> Result<Lock, Packa
             Err(LockError::Held(_)) if is_told => {}
             Err(LockError::Held(_)) => {
                 is_told = true;
-                told("waiting for another attempt that installs the same");
+                told("waiting for somebody else who installs the same");
             }
             Err(LockError::Io { path, source }) => {
                 return Err(failed(format!("lock {}", path.display()))(source));

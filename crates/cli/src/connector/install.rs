@@ -11,7 +11,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use windlass_connector::docker::Image;
-use windlass_connector::package::{Installation, PackageError};
+use windlass_connector::package::{self, Installation, PackageError};
 use windlass_connector::process::Command;
 use windlass_connector::{Cancel, Level, Observer, Side};
 
@@ -78,6 +78,11 @@ pub(crate) fn add(args: &AddArgs, json: bool) -> Result<(), Failure> {
         (None, Some(image)) => json!(image),
         (None, None) => json!({ "package": package }),
     };
+    make(&args.data.data_dir.join("connectors"))?;
+    // Who comes second finds what the first one has installed.
+    let told = |text: &str| eprintln!("{text}");
+    let turn = package::turn(&folder, &told, &Cancel::new());
+    let _turn = turn.map_err(|error| Failure::new(error.to_string()))?;
     if let Some(known) = read_manifest(&manifest)
         && !args.force
         && wanted
