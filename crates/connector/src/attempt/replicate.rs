@@ -304,6 +304,11 @@ impl Life {
         }
     }
 
+    /// Whether it lived when we asked it to end: then its exit code says nothing.
+    fn ended_as_asked(&self) -> bool {
+        self.asked.is_some_and(|asked| self.ended.is_none_or(|ended| asked < ended))
+    }
+
     /// Sees to it that what is to end ends. `is_held`: its output is open, and nothing comes any more. True at
     /// the moment when it is over.
     fn tick(&mut self, limits: &Limits, guard: &Guard, is_held: bool) -> bool {
@@ -476,7 +481,7 @@ impl<'a> Monitor<'a> {
         if let Some(source) = &mut self.source
             && source.tick(self.limits, self.guard, is_held)
         {
-            let well = source.over.is_some_and(Exit::is_success) && source.asked.is_none();
+            let well = source.over.is_some_and(Exit::is_success) && !source.ended_as_asked();
             self.source_is_over(well);
         }
         let _ = self.destination.tick(self.limits, self.guard, true);
@@ -625,7 +630,8 @@ impl<'a> Monitor<'a> {
     fn failures(self, source_said: &str, destination_said: &str) -> Vec<Failure> {
         let mut list = self.found;
         let mut exits = |life: &Life, side: Side, said: &str| {
-            if let Some(exit) = life.over.filter(|exit| !exit.is_success() && life.asked.is_none())
+            if let Some(exit) =
+                life.over.filter(|exit| !exit.is_success() && !life.ended_as_asked())
             {
                 list.push(exit.failure(side, said));
             }
@@ -634,7 +640,7 @@ impl<'a> Monitor<'a> {
         let destination_first = self
             .source
             .as_ref()
-            .is_none_or(|source| source.asked.is_some() || source.ended > self.destination.ended);
+            .is_none_or(|source| source.ended_as_asked() || source.ended > self.destination.ended);
         if destination_first {
             exits(&self.destination, Side::Destination, destination_said);
         }
