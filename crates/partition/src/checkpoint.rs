@@ -55,6 +55,13 @@ struct ImageEntry {
     shared: Option<Arc<[u8]>>,
 }
 
+/// What an image says.
+enum Value<'a> {
+    Inline(&'a [u8]),
+    Shared(Arc<[u8]>),
+    Deleted,
+}
+
 /// There are two for every new job.
 const _: () = assert!(size_of::<ImageEntry>() == 48);
 
@@ -111,43 +118,34 @@ impl Images {
         self.runs.iter().map(Vec::len).sum()
     }
 
-    fn put(&mut self, key: &[u8], value: &[u8]) {
-        self.push(key, value, None);
-    }
-
-    fn delete(&mut self, key: &[u8]) {
-        if let Some(entry) = self.push(key, &[], None) {
-            entry.value_at = DELETED;
-        }
-    }
-
-    fn push(
-        &mut self,
-        key: &[u8],
-        value: &[u8],
-        shared: Option<Arc<[u8]>>,
-    ) -> Option<&mut ImageEntry> {
+    fn push(&mut self, key: &[u8], value: Value<'_>) {
         let place = |at: usize| u32::try_from(at).expect("a chunk is far below 4 GiB");
-        let bytes = key.len() + value.len();
+        let is_deleted = matches!(value, Value::Deleted);
+        let (inline, shared) = match value {
+            Value::Inline(bytes) => (bytes, None),
+            Value::Shared(bytes) => (&[][..], Some(bytes)),
+            Value::Deleted => (&[][..], None),
+        };
+        let bytes = key.len() + inline.len();
         if self.chunks.last().is_none_or(|chunk| chunk.capacity() - chunk.len() < bytes) {
             let spare = self.spare_chunks.pop().filter(|chunk| chunk.capacity() >= bytes);
             let fresh = || Vec::with_capacity(bytes.max(CHUNK_BYTES));
             self.chunks.push(spare.unwrap_or_else(fresh));
         }
         let number = place(self.chunks.len() - 1);
-        let chunk = self.chunks.last_mut()?;
+        let chunk = self.chunks.last_mut().expect("one was just seen to");
         let key_at = place(chunk.len());
         chunk.extend_from_slice(key);
-        let value_at = place(chunk.len());
-        chunk.extend_from_slice(value);
+        let behind_key = place(chunk.len());
+        chunk.extend_from_slice(inline);
         let (prefix, end) = (prefix_of(key), place(chunk.len()));
+        let value_at = if is_deleted { DELETED } else { behind_key };
         if self.runs.last().is_none_or(|run| run.len() == RUN_LEN) {
             let fresh = || Vec::with_capacity(RUN_LEN);
             self.runs.push(self.spare_runs.pop().unwrap_or_else(fresh));
         }
-        let run = self.runs.last_mut()?;
+        let run = self.runs.last_mut().expect("one was just seen to");
         run.push(ImageEntry { prefix, chunk: number, key_at, value_at, end, shared });
-        run.last_mut()
     }
 
     fn part(&self, entry: &ImageEntry, from: u32, to: u32) -> &[u8] {
@@ -250,7 +248,7 @@ struct PlainCollector<'a> {
 
 impl ImageSink for PlainCollector<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) {
-        self.images.put(key, value);
+        self.images.push(key, Value::Inline(value));
     }
 
     fn put_payload(&mut self, _key: &[u8], _payload: Payload) {
@@ -258,7 +256,7 @@ impl ImageSink for PlainCollector<'_> {
     }
 
     fn delete(&mut self, key: &[u8]) {
-        self.images.delete(key);
+        self.images.push(key, Value::Deleted);
     }
 }
 
@@ -269,16 +267,16 @@ struct Collector<'a> {
 
 impl ImageSink for Collector<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) {
-        self.images.put(key, value);
+        self.images.push(key, Value::Inline(value));
     }
 
     fn put_payload(&mut self, key: &[u8], payload: Payload) {
         let bytes = self.payloads.save(payload, key, self.images.number);
-        self.images.push(key, &[], Some(bytes));
+        self.images.push(key, Value::Shared(bytes));
     }
 
     fn delete(&mut self, key: &[u8]) {
-        self.images.delete(key);
+        self.images.push(key, Value::Deleted);
     }
 }
 
@@ -393,13 +391,13 @@ mod tests {
         let mut images = Images::new(1, 1, 0);
         // Backwards, so that every run overlaps with none in order.
         for number in (0..3 * RUN_LEN).rev() {
-            images.put(&key(number), b"old");
+            images.push(&key(number), Value::Inline(b"old"));
         }
-        images.put(&key(7), b"new");
-        images.delete(&key(8));
-        images.delete(&key(9));
-        images.put(&key(9), b"again");
-        images.put(&key(10), &vec![b'x'; 3 * CHUNK_BYTES]);
+        images.push(&key(7), Value::Inline(b"new"));
+        images.push(&key(8), Value::Deleted);
+        images.push(&key(9), Value::Deleted);
+        images.push(&key(9), Value::Inline(b"again"));
+        images.push(&key(10), Value::Inline(&vec![b'x'; 3 * CHUNK_BYTES]));
         images.write(&store, 1, 0).unwrap();
         let view = store.snapshot().unwrap();
         let value = |number: usize| view.get(&key(number)).unwrap();
