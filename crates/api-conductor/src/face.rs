@@ -35,15 +35,9 @@ pub(crate) struct Updated {
 impl Face {
     /// Asks for something. What workers report, and what ends work, is never refused for load.
     pub(crate) async fn ask(&self, command: WorkflowCommand) -> Answered<WorkflowAnswer> {
-        let reports = matches!(
-            command,
-            WorkflowCommand::UpdateTask(_)
-                | WorkflowCommand::LogTask { .. }
-                | WorkflowCommand::Signal(_)
-                | WorkflowCommand::Control { verb: WorkflowVerb::Terminate { .. }, .. }
-        );
+        let lets_work_drain = command.lets_work_drain();
         let command = Command::Flow(FlowCommand::Workflow(command));
-        let answer = if reports {
+        let answer = if lets_work_drain {
             self.gateway.result(command).await
         } else {
             self.gateway.command(command).await

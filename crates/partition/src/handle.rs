@@ -8,7 +8,6 @@ use windlass_record::bound::Bound;
 use windlass_record::command::{Command, CreateJob};
 use windlass_record::flow::FlowCommand;
 use windlass_record::schedule::ScheduleCommand;
-use windlass_record::workflow::{WorkflowCommand, WorkflowVerb};
 
 use crate::options::Durability;
 use crate::request::{Commands, Request};
@@ -112,13 +111,8 @@ fn lets_work_drain(command: &Command) -> bool {
         | Command::ReportProgress(_)
         | Command::AppendLog(_)
         | Command::ReturnJob(_)
-        | Command::Flow(
-            FlowCommand::CancelInstance(_)
-            | FlowCommand::Workflow(WorkflowCommand::Control {
-                verb: WorkflowVerb::Terminate { .. },
-                ..
-            }),
-        ) => true,
+        | Command::Flow(FlowCommand::CancelInstance(_)) => true,
+        Command::Flow(FlowCommand::Workflow(command)) => command.lets_work_drain(),
         Command::CreateJob(_)
         | Command::ActivateJobs(_)
         | Command::UpdateJob(_)
@@ -182,4 +176,40 @@ fn bytes_of(command: &Command) -> u64 {
         | Command::Schedule(_) => 0,
     };
     u64::try_from(bytes).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use crossbeam_channel::unbounded;
+    use windlass_record::flow::NO_KEY;
+    use windlass_record::workflow::{SignalWorkflow, TaskStatus, WorkflowCommand, WorkflowVerb};
+
+    use super::*;
+
+    #[test]
+    fn what_ends_work_gets_in_where_new_work_does_not() {
+        let (first, first_in) = unbounded();
+        let (usual, usual_in) = unbounded();
+        let load = Load { commands: AtomicU64::new(1), commands_max: 1, ..Load::default() };
+        let durability = Durability::Fsync;
+        let handle = Handle { first, usual, load: Arc::new(load), durability };
+        let submit = |command| {
+            let items = vec![Command::Flow(FlowCommand::Workflow(command))];
+            handle.submit(Request::Commands(Commands { items, reply: Box::new(|_| {}) }))
+        };
+        let control = |verb| WorkflowCommand::Control { workflow: NO_KEY, verb };
+        let start = WorkflowCommand::Start { request: Arc::from(&b"{}"[..]) };
+        for refused in [start, control(WorkflowVerb::Pause)] {
+            let Err(Overloaded::Full { bound, .. }) = submit(refused) else { panic!("it is full") };
+            assert_eq!(bound, Bound::LoopCommands);
+        }
+        let status = TaskStatus::Completed;
+        let signal = SignalWorkflow { workflow: NO_KEY, status, output: Default::default() };
+        let log = WorkflowCommand::LogTask { task: NO_KEY, lines: Vec::new() };
+        let terminate = control(WorkflowVerb::Terminate { reason: "".into() });
+        for taken in [WorkflowCommand::Signal(signal), log, terminate] {
+            assert_eq!(submit(taken), Ok(()));
+        }
+        assert_eq!((first_in.len(), usual_in.len()), (3, 0));
+    }
 }

@@ -77,6 +77,28 @@ pub enum WorkflowCommand {
     Signal(SignalWorkflow),
 }
 
+impl WorkflowCommand {
+    /// Whether it ends or furthers what is there already: it goes first, and is never refused for
+    /// load.
+    pub fn lets_work_drain(&self) -> bool {
+        match self {
+            WorkflowCommand::UpdateTask(_)
+            | WorkflowCommand::LogTask { .. }
+            | WorkflowCommand::Signal(_)
+            | WorkflowCommand::Control { verb: WorkflowVerb::Terminate { .. }, .. } => true,
+            WorkflowCommand::DefineTasks { .. }
+            | WorkflowCommand::ForgetTask { .. }
+            | WorkflowCommand::DefineWorkflow { .. }
+            | WorkflowCommand::ForgetWorkflow { .. }
+            | WorkflowCommand::DefineHandler { .. }
+            | WorkflowCommand::ForgetHandler { .. }
+            | WorkflowCommand::Start { .. }
+            | WorkflowCommand::RequeueTasks { .. }
+            | WorkflowCommand::Control { .. } => false,
+        }
+    }
+}
+
 /// Which task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TaskReference {
