@@ -46,7 +46,7 @@ impl Follower for Feed {
     }
 
     fn covered(&self) -> u64 {
-        self.0.covered()
+        self.0.kept()
     }
 }
 

@@ -18,6 +18,9 @@ use crate::workflow::{self, WorkflowSearch};
 /// A flush that fails is tried again so often; then its records are a gap. A full disk, a lock and
 /// the like are no such failures: they are tried for ever.
 const FAILURES_MAX: u32 = 5;
+/// Where nothing is to be written, how far it is gets written so seldom, in time of the records: a
+/// restart is given that much again.
+const CURSOR_EVERY_MS: u64 = 1_000;
 
 /// The read model; cheap to clone.
 #[derive(Clone)]
@@ -34,6 +37,7 @@ struct Shared {
     /// Held by searches, and alone by who begins the database anew.
     gate: RwLock<()>,
     covered: AtomicU64,
+    kept: AtomicU64,
     gaps: AtomicU64,
     lsns_missed: AtomicU64,
     waiting: Mutex<Vec<Waiting>>,
@@ -45,6 +49,16 @@ struct Writer {
     /// Why what was taken since the last flush cannot be written.
     failed: Option<rusqlite::Error>,
     failures: u32,
+    /// The newest record's time when it was last written how far this is.
+    cursor_ms: u64,
+    /// Nothing came since there was nothing more to delete.
+    is_settled: bool,
+}
+
+impl Writer {
+    fn new(projection: Projection) -> Writer {
+        Writer { projection, failed: None, failures: 0, cursor_ms: 0, is_settled: false }
+    }
 }
 
 /// Who waits for an lsn.
@@ -98,7 +112,7 @@ impl History {
             );
         }
         let projection = Projection::new(database, options)?;
-        let writer = Writer { projection, failed: None, failures: 0 };
+        let writer = Writer::new(projection);
         let shared = Shared {
             path: path.to_owned(),
             options,
@@ -106,6 +120,7 @@ impl History {
             readers: Mutex::default(),
             gate: RwLock::default(),
             covered: AtomicU64::new(0),
+            kept: AtomicU64::new(0),
             gaps: AtomicU64::new(0),
             lsns_missed: AtomicU64::new(0),
             waiting: Mutex::default(),
@@ -121,12 +136,22 @@ impl History {
     fn recall(&self, projection: &Projection) -> rusqlite::Result<()> {
         let covered = projection.meta("covered")?.cast_unsigned();
         self.shared.covered.store(covered, Ordering::Release);
+        self.shared.kept.store(covered, Ordering::Release);
         let sql = "SELECT COUNT(*), COALESCE(SUM(last_lsn - first_lsn + 1), 0) FROM gaps";
         let (gaps, missed): (i64, i64) =
             projection.database.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
         self.shared.gaps.store(gaps.cast_unsigned(), Ordering::Relaxed);
         self.shared.lsns_missed.store(missed.cast_unsigned(), Ordering::Relaxed);
         Ok(())
+    }
+
+    fn recall_or_warn(&self, projection: &Projection) {
+        if let Err(error) = self.recall(projection) {
+            tracing::warn!(
+                error = &error as &dyn std::error::Error,
+                "failed to read how far the history is"
+            );
+        }
     }
 
     // ── for the feed ────────────────────────────────────────────────────────────────────────
@@ -226,8 +251,8 @@ impl History {
         }
     }
 
-    /// Writes what was taken. Says the newest record that is written; when that is less than
-    /// `through_lsn`, what is behind it must be given again.
+    /// Takes what was taken in for good. Says the newest record that is in it; when that is less than
+    /// `through_lsn`, what is behind it must be given again. See [`History::kept`].
     pub fn flush(&self, through_lsn: u64) -> u64 {
         let mut writer = self.writer();
         let flushed = match writer.failed.take() {
@@ -238,22 +263,33 @@ impl History {
             Ok(()) => writer.failures = 0,
             Err(error) => self.flush_failed(&mut writer, through_lsn, &error),
         }
-        if let Err(error) = self.recall(&writer.projection) {
-            tracing::warn!(
-                error = &error as &dyn std::error::Error,
-                "failed to read how far the history is"
-            );
-        }
         drop(writer);
         self.tell();
         self.covered()
     }
 
+    /// Writes what changed, and now and then how far this is: most records of plain jobs change
+    /// nothing, and a transaction costs more than reading them.
     fn try_flush(&self, writer: &mut Writer, through_lsn: u64) -> rusqlite::Result<()> {
+        writer.is_settled = false;
+        let now_ms = writer.projection.now_ms();
+        if writer.projection.has_news() || now_ms.abs_diff(writer.cursor_ms) >= CURSOR_EVERY_MS {
+            self.write(writer, through_lsn)?;
+        }
+        self.shared.covered.store(through_lsn, Ordering::Release);
+        Ok(())
+    }
+
+    /// Writes what changed and how far this is, deletes a slice of what is old, and says how many
+    /// that were.
+    fn write(&self, writer: &mut Writer, through_lsn: u64) -> rusqlite::Result<u64> {
         writer.projection.begin()?;
         writer.projection.write()?;
-        self.delete_slice(writer)?;
-        writer.projection.flush(through_lsn)
+        let deleted = self.delete_slice(writer)?;
+        writer.projection.flush(through_lsn)?;
+        writer.cursor_ms = writer.projection.now_ms();
+        self.recall_or_warn(&writer.projection);
+        Ok(deleted)
     }
 
     fn flush_failed(&self, writer: &mut Writer, through_lsn: u64, error: &rusqlite::Error) {
@@ -281,20 +317,22 @@ impl History {
                 );
             }
         }
+        self.recall_or_warn(&writer.projection);
     }
 
-    /// Chores while nothing comes: deletes a slice of what is old. True if there may be more.
+    /// Chores while nothing comes: writes how far it is, deletes a slice of what is old. True if
+    /// there may be more.
     pub fn idle(&self) -> bool {
         let mut writer = self.writer();
+        if writer.is_settled {
+            return false;
+        }
         let covered = self.covered();
-        let deleted = writer
-            .projection
-            .begin()
-            .and_then(|()| writer.projection.write())
-            .and_then(|()| self.delete_slice(&mut writer))
-            .and_then(|deleted| writer.projection.flush(covered).map(|()| deleted));
-        match deleted {
-            Ok(deleted) => deleted > 0,
+        match self.write(&mut writer, covered) {
+            Ok(deleted) => {
+                writer.is_settled = deleted == 0;
+                deleted > 0
+            }
             Err(error) => {
                 self.flush_failed(&mut writer, covered, &error);
                 false
@@ -316,6 +354,11 @@ impl History {
     /// The newest record that is in it.
     pub fn covered(&self) -> u64 {
         self.shared.covered.load(Ordering::Acquire)
+    }
+
+    /// The newest record that it has also after a crash; what is behind it must be given again.
+    pub fn kept(&self) -> u64 {
+        self.shared.kept.load(Ordering::Acquire)
     }
 
     /// How far it is.

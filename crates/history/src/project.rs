@@ -281,6 +281,20 @@ impl Projection {
         self.database.execute_batch("COMMIT")
     }
 
+    /// Whether anything changed that is not written.
+    pub(crate) fn has_news(&self) -> bool {
+        !self.database.is_autocommit()
+            || self.instances.has_news()
+            || self.elements.has_news()
+            || self.jobs.has_news()
+            || self.incidents.has_news()
+            || self.user_tasks.has_news()
+            || self.subscriptions.has_news()
+            || self.workflows.has_news()
+            || self.tasks.has_news()
+            || !self.variables.is_empty()
+    }
+
     /// Writes what changed.
     pub(crate) fn write(&mut self) -> rusqlite::Result<()> {
         self.instances.write(&self.database)?;

@@ -85,6 +85,11 @@ impl<R: Stored> Table<R> {
         is_new
     }
 
+    /// Whether anything changed that is not written.
+    pub(crate) fn has_news(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
     /// Writes what changed.
     pub(crate) fn write(&mut self, database: &Connection) -> rusqlite::Result<()> {
         // In the order of keys, which is the order of the pages.

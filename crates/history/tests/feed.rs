@@ -6,9 +6,10 @@ mod support;
 
 use std::time::Duration;
 
-use support::{Feed, LIFE, deployed, done, waiting};
+use support::{Feed, LIFE, QUEUE, deployed, done, waiting};
 use windlass_history::search::{ElementInstance, Job, ProcessInstance, Variable};
 use windlass_history::{Entity, History, HistoryError, Options, Origin, Page, Search};
+use windlass_record::event::Event;
 
 fn total<E: Entity>(history: &History) -> u64 {
     let page = Page { limit: 0, ..Page::default() };
@@ -57,6 +58,29 @@ fn a_crash_between_any_two_records_loses_and_doubles_nothing() {
         assert_eq!(totals(&feed.history), [5, 14, 14, 5], "after {flushed} records");
         assert_eq!(feed.history.status().gaps, 0);
     }
+}
+
+#[test]
+fn records_that_change_nothing_are_in_it_at_once_and_kept_once_a_second() {
+    let paused = |feed: &mut Feed, now_ms| {
+        feed.record(now_ms, &[Event::QueuePaused { queue: QUEUE, paused: true }]);
+        (feed.history.covered(), feed.history.kept())
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("h.db");
+    let mut feed = Feed::open(&path, Options::default());
+    feed.record(10_000, &deployed());
+    assert_eq!(feed.history.kept(), 1, "a definition is written");
+    assert_eq!(paused(&mut feed, 10_400), (2, 1));
+    assert_eq!(paused(&mut feed, 10_999), (3, 1));
+    assert_eq!(paused(&mut feed, 11_000), (4, 4));
+    assert_eq!(paused(&mut feed, 11_001), (5, 4));
+    let mut feed = feed.reopen(&path, Options::default());
+    assert_eq!(feed.given, 4, "the log must still have what is behind this");
+    feed.flush();
+    assert!(!feed.history.idle(), "there is nothing to delete");
+    assert_eq!(feed.history.kept(), 5, "when nothing comes there is time to write it");
+    assert_eq!(feed.history.status().gaps, 0);
 }
 
 #[test]

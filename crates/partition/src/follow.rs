@@ -43,12 +43,13 @@ pub trait Follower: Send + Sync {
     fn take(&self, record: &Record<'_>);
     /// These records are gone from the log: it will never get them.
     fn miss(&self, first_lsn: u64, last_lsn: u64);
-    /// Everything up to here was given: makes it durable, and says the newest record that is. When
-    /// that is less, the rest is given again after a while.
+    /// Everything up to here was given: says the newest record that need not be given again before
+    /// the next start. When that is less, the rest is given again after a while.
     fn flush(&self, through_lsn: u64) -> u64;
     /// Nothing to take: a bounded piece of its own chores. True if there is more.
     fn idle(&self) -> bool;
-    /// The newest record that it has for good. Called by any thread; must not block.
+    /// The newest record that it has for good: the log may forget it. Called by any thread; must
+    /// not block.
     fn covered(&self) -> u64;
 }
 

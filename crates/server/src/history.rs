@@ -51,6 +51,6 @@ impl Follower for Feed {
     }
 
     fn covered(&self) -> u64 {
-        self.0.covered()
+        self.0.kept()
     }
 }
