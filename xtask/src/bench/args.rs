@@ -6,12 +6,14 @@ use super::failure::{Failure, Result};
 
 /// Shown by `--help` and after a wrong argument.
 pub(crate) const USAGE: &str = "\
-usage: cargo xtask bench [--json] [--only NAME[,NAME]] [--instances] [--workflows] [--syncs]
-                         [--quick] [--setup]
+usage: cargo xtask bench [--json] [--only NAME[,NAME]] [--jobs] [--instances] [--workflows]
+                         [--syncs] [--quick] [--setup]
 
   --json    one JSON object on stdout instead of the table
   --only    measure only these: windlass, beanstalkd, nats, nats_default, redis_bullmq,
             postgres_graphile, zeebe, conductor, pyairbyte, meltano
+  --jobs    only jobs: whole lives, creates in batches, pickup; of windlass also memory, restart
+            and a noisy neighbour
   --instances
             only process instances over the Zeebe face: windlass, and zeebe where a Java 21 is
   --workflows
@@ -28,6 +30,8 @@ pub(crate) struct Args {
     pub(crate) json: bool,
     /// Systems to measure; empty means all.
     pub(crate) only: Vec<String>,
+    /// Jobs and nothing else but what else is asked for.
+    only_jobs: bool,
     /// Process instances and nothing else but what else is asked for.
     only_instances: bool,
     /// Workflows and nothing else but what else is asked for.
@@ -50,6 +54,7 @@ impl Args {
         while let Some(word) = words.next() {
             match word.as_str() {
                 "--json" => args.json = true,
+                "--jobs" => args.only_jobs = true,
                 "--instances" => args.only_instances = true,
                 "--workflows" => args.only_workflows = true,
                 "--syncs" => args.only_syncs = true,
@@ -73,11 +78,11 @@ impl Args {
 
     /// Whether jobs are measured.
     pub(crate) fn jobs(&self) -> bool {
-        self.everything()
+        self.only_jobs || self.everything()
     }
 
     fn everything(&self) -> bool {
-        !self.only_instances && !self.only_workflows && !self.only_syncs
+        !(self.only_jobs || self.only_instances || self.only_workflows || self.only_syncs)
     }
 
     /// Whether syncs are.

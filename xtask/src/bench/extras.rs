@@ -155,7 +155,7 @@ async fn fill(url: &str, queue: &str, group: &str, jobs: u64) -> Result<()> {
                 }
                 let last = (first + FILL_BATCH).min(jobs);
                 let batch = (first..last)
-                    .map(|job| job_of_group(&queue, &group, super::measure::payload(job)));
+                    .map(|job| job_of_group(&queue, &group, super::measure::payload(job).to_vec()));
                 client.create_jobs(batch.collect()).await.context("fill")?;
             }
         }));
@@ -262,8 +262,8 @@ async fn keep_full(url: String, waiting: u64, ending: Arc<AtomicBool>) -> Result
         let ready = queues.iter().find(|queue| queue.name == QUEUE).map_or(0, |queue| queue.ready);
         if u64::from(ready) < waiting {
             let missing = (waiting - u64::from(ready)).min(FILL_BATCH);
-            let batch =
-                (0..missing).map(|job| job_of_group(QUEUE, "big", super::measure::payload(job)));
+            let batch = (0..missing)
+                .map(|job| job_of_group(QUEUE, "big", super::measure::payload(job).to_vec()));
             client.create_jobs(batch.collect()).await.context("refill")?;
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
@@ -308,7 +308,7 @@ async fn small_groups(url: &str, seconds: u64) -> Result<()> {
         let late_us = due.elapsed().as_micros();
         let due_us = now_us().saturating_sub(u64::try_from(late_us).unwrap_or(0));
         let group = format!("small-{}", number % SMALL_GROUPS);
-        let job = job_of_group(QUEUE, &group, super::measure::payload(due_us));
+        let job = job_of_group(QUEUE, &group, super::measure::payload(due_us).to_vec());
         let client = client.clone();
         tokio::spawn(async move { client.create_job(job).await });
         due += every;

@@ -19,22 +19,20 @@ mod protocol;
 use std::time::Duration;
 
 use serde_json::{Map, json};
-use tokio::runtime::Runtime;
 
-use super::args::{Args, Plan};
-use super::failure::{Failure, Result};
+use super::args::Args;
+use super::cases::{Bench, Place};
+use super::failure::Result;
 use super::measure::{Load, Shape};
 use super::peer::{Peer, Workplace};
 use super::server::{self, Server};
-use super::windlass::{Windlass, runtime};
-use figures::{CaseFigures, Cases};
-pub(crate) use figures::{Measured, Outcome, aims, head, ratio};
-use load::{Fetching, Place, Work};
+use super::windlass::{Windlass, rss_bytes, runtime};
+use figures::{CaseFigures, Cases, Measured, PER_S_AIM};
+pub(crate) use figures::{Outcome, aims, head, ratio};
+use load::{Fetching, Work};
 
 /// Its name among the systems.
 pub(crate) const BROKER: &str = "zeebe";
-/// The open loop's share of the case's own maximum.
-const OPEN_LOOP_SHARE: f64 = 0.5;
 /// The Java machine compiles while it runs.
 const BROKER_WARM_UP: Duration = Duration::from_secs(60);
 /// Windows of a system that does hundreds a second must be longer to mean something.
@@ -78,7 +76,24 @@ const KINDS: [Kind; 3] = [
 const FETCHINGS: [(&str, Fetching); 2] = [("stream", Fetching::Stream), ("poll", Fetching::Poll)];
 
 /// Ourselves.
-pub(crate) fn ours(workplace: &Workplace, args: &Args) -> Result<Measured> {
+pub(crate) fn ours(workplace: &Workplace, args: &Args) -> Outcome {
+    Outcome::of(measure_ours(workplace, args))
+}
+
+/// The real broker, if a Java is found.
+pub(crate) fn real_broker(workplace: &Workplace, args: &Args) -> Outcome {
+    match broker::Broker::set_up(workplace) {
+        Ok(broker) => Outcome::of(measure_broker(&broker, args)),
+        Err(why) => Outcome::Skipped(why.to_string()),
+    }
+}
+
+/// Installs what is missing, and says what there is.
+pub(crate) fn set_up(workplace: &Workplace) -> Result<String> {
+    broker::Broker::set_up(workplace).map(|broker| broker.version())
+}
+
+fn measure_ours(workplace: &Workplace, args: &Args) -> Result<Measured> {
     let windlass = Windlass::built(workplace)?;
     let runtime = runtime()?;
     let mut histories: Vec<(&'static str, Vec<&'static str>)> = vec![("history_off", Vec::new())];
@@ -94,19 +109,14 @@ pub(crate) fn ours(workplace: &Workplace, args: &Args) -> Result<Measured> {
     }
     let mut cases = Cases::default();
     for (history, flags) in &histories {
-        let mut bench = Bench {
-            system: "windlass",
-            runtime: &runtime,
-            plan: args.plan(),
-            start: Box::new(|| {
-                start(&windlass, flags).map(|(server, place)| (Some(server), place))
-            }),
-            serial: 0,
-        };
+        let start = || start(&windlass, flags).map(|(server, place)| (Some(server), place));
+        let mut bench = Bench::new(super::OURS, &runtime, args.plan(), Box::new(start));
         for kind in &KINDS {
-            for (fetching_name, fetching) in FETCHINGS {
-                let figures = bench.case(kind, fetching, kind.ours_open);
-                cases.add(history, kind.name, fetching_name, figures);
+            for (name, fetching) in FETCHINGS {
+                cases.add(
+                    &[*history, kind.name, name],
+                    case(&mut bench, kind, fetching, kind.ours_open),
+                );
             }
         }
     }
@@ -118,52 +128,29 @@ pub(crate) fn ours(workplace: &Workplace, args: &Args) -> Result<Measured> {
     Ok(Measured { version: windlass.version(), configuration, cases, extra })
 }
 
-/// The real broker, if a Java is found.
-pub(crate) fn real_broker(workplace: &Workplace, args: &Args) -> Outcome {
-    let broker = match broker::Broker::set_up(workplace) {
-        Ok(broker) => broker,
-        Err(why) => return Outcome::Skipped(why.to_string()),
-    };
-    match measure_broker(&broker, args) {
-        Ok(measured) => Outcome::Measured(Box::new(measured)),
-        Err(why) => Outcome::Failed(why.to_string()),
-    }
-}
-
-/// Installs what is missing, and says what there is.
-pub(crate) fn set_up(workplace: &Workplace) -> Result<String> {
-    broker::Broker::set_up(workplace).map(|broker| broker.version())
-}
-
 fn measure_broker(broker: &broker::Broker, args: &Args) -> Result<Measured> {
     let runtime = runtime()?;
     let server = broker.start(&runtime)?;
     let (address, pid) = (server.address().to_string(), server.pid());
     let mut plan = args.plan();
     plan.window = plan.window.max(BROKER_WINDOW_MIN);
-    let mut bench = Bench {
-        system: BROKER,
-        runtime: &runtime,
-        plan,
-        start: Box::new(|| Ok((None, Place { address: address.clone(), pid }))),
-        serial: 0,
-    };
+    let start = || Ok((None, Place { address: address.clone(), pid }));
+    let mut bench = Bench::new(BROKER, &runtime, plan, Box::new(start));
     eprintln!("bench: {BROKER} warms up for {} s", BROKER_WARM_UP.as_secs());
     for (_, fetching) in FETCHINGS {
         let load = Load::Closed { in_flight: 32 };
         let window = BROKER_WARM_UP / 2;
-        let shape = Shape { load, warmup: Duration::ZERO, window };
-        bench.run(&KINDS[0], fetching, shape)?;
+        run(&mut bench, &KINDS[0], fetching, Shape { load, warmup: Duration::ZERO, window })?;
     }
     let mut cases = Cases::default();
     for kind in &KINDS {
-        for (fetching_name, fetching) in FETCHINGS {
-            let figures = bench.case(kind, fetching, kind.broker_open);
-            cases.add("history_off", kind.name, fetching_name, figures);
+        for (name, fetching) in FETCHINGS {
+            let found = case(&mut bench, kind, fetching, kind.broker_open);
+            cases.add(&["history_off", kind.name, name], found);
         }
     }
     let mut extra = Map::new();
-    extra.insert("rss_bytes".to_owned(), json!(super::windlass::rss_bytes(&server)?));
+    extra.insert("rss_bytes".to_owned(), json!(rss_bytes(&server)?));
     let configuration = broker::CONFIGURATION.to_owned();
     Ok(Measured { version: broker.version(), configuration, cases, extra })
 }
@@ -176,76 +163,32 @@ fn start(windlass: &Windlass, flags: &[&str]) -> Result<(Server, Place)> {
     Ok((server, Place { address, pid }))
 }
 
-type Start<'a> = Box<dyn Fn() -> Result<(Option<Server>, Place)> + 'a>;
-
-/// The runs of one system.
-struct Bench<'a> {
-    system: &'static str,
-    runtime: &'a Runtime,
-    plan: Plan,
-    /// A server of its own for a run, or the address of one for all.
-    start: Start<'a>,
-    /// Counts runs: every run has a process of its own.
-    serial: u64,
+fn case(
+    bench: &mut Bench<'_>,
+    kind: &Kind,
+    fetching: Fetching,
+    open: &[u64],
+) -> Result<CaseFigures> {
+    let mut one = |bench: &mut Bench<'_>, shape| run(bench, kind, fetching, shape);
+    let mut figures = CaseFigures::of(bench.case(open, &mut one)?);
+    let half = PER_S_AIM * super::OPEN_LOOP_SHARE;
+    if kind.tasks == 1 && figures.common.per_s.median() > half {
+        figures.at_half_of_aim = Some(bench.latency_at(half, &mut one)?);
+    }
+    Ok(figures)
 }
 
-impl Bench<'_> {
-    /// The maximum over several numbers of open instances, then the latency at half of it.
-    fn case(&mut self, kind: &Kind, fetching: Fetching, open: &[u64]) -> Result<CaseFigures> {
-        let mut best: Option<CaseFigures> = None;
-        for &in_flight in open {
-            let mut tried = CaseFigures::new(in_flight);
-            let found = self.run(kind, fetching, self.shape(Load::Closed { in_flight }))?;
-            tried.add_closed(&found);
-            if best.as_ref().is_none_or(|best| best.per_s.median() < tried.per_s.median()) {
-                best = Some(tried);
-            }
-        }
-        let mut case = best.ok_or_else(|| Failure::new("no number of open instances to try"))?;
-        for _ in 1..self.plan.repeats {
-            let load = Load::Closed { in_flight: case.in_flight };
-            case.add_closed(&self.run(kind, fetching, self.shape(load))?);
-        }
-        case.latency_at_per_s = case.per_s.median() * OPEN_LOOP_SHARE;
-        for _ in 0..self.plan.repeats {
-            let load = Load::Open { per_s: case.latency_at_per_s };
-            case.add_open(&self.run(kind, fetching, self.shape(load))?);
-        }
-        Ok(case)
-    }
-
-    fn shape(&self, load: Load) -> Shape {
-        Shape { load, warmup: self.plan.warmup, window: self.plan.window }
-    }
-
-    fn run(&mut self, kind: &Kind, fetching: Fetching, shape: Shape) -> Result<load::Found> {
-        self.serial += 1;
-        let (server, place) = (self.start)()?;
-        let work = Work {
-            name: format!("bench-{}", self.serial),
-            tasks: kind.tasks,
-            takes: kind.takes,
-            fetching,
-        };
-        let found = load::run(self.runtime, &place, work, shape)?;
-        drop(server);
-        let words = load::words(shape.load);
-        let latency = found.figures.pickup_ms.map_or_else(String::new, |latency| {
-            format!(", p50 {:.2} p99 {:.2} ms", latency.p50, latency.p99)
-        });
-        eprintln!(
-            "bench: {} {} {fetching:?} ({words}): {:.0} instances/s{latency}, {} instances, {} \
-             confirmed, {} refused for load, CPU {:.0} + {:.0} us, {}",
-            self.system,
-            kind.name,
-            found.figures.rate_per_s,
-            found.figures.jobs,
-            found.confirmed,
-            found.refused,
-            found.server_cpu_us,
-            found.load_cpu_us,
-            found.figures.inexact.as_deref().unwrap_or("exact"),
-        );
-        Ok(found)
-    }
+fn run(
+    bench: &mut Bench<'_>,
+    kind: &Kind,
+    fetching: Fetching,
+    shape: Shape,
+) -> Result<load::Found> {
+    let (name, server, place) = bench.begin()?;
+    let work = Work { name, tasks: kind.tasks, takes: kind.takes, fetching };
+    let found = load::run(bench.runtime, &place, work, shape)?;
+    drop(server);
+    let refused = format!(", {} refused for load", found.refused);
+    bench.say(&format!("{} {fetching:?}", kind.name), shape.load, &found.ran, &refused);
+    Ok(found)
 }

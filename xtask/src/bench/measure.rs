@@ -7,10 +7,14 @@
 //!
 //! `xtask/bench/peers/load.mjs` is the same in JavaScript for the peers whose client is Node.
 
+use std::io::Write as _;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
 
 use super::failure::{Failure, Result};
 
@@ -362,6 +366,26 @@ impl Run {
     }
 }
 
+impl AsRef<Run> for Run {
+    fn as_ref(&self) -> &Run {
+        self
+    }
+}
+
+/// Spawns a task whose error ends the run.
+pub(crate) fn guarded<S: AsRef<Run> + Send + Sync + 'static>(
+    runtime: &Runtime,
+    shared: &Arc<S>,
+    task: impl Future<Output = Result<()>> + Send + 'static,
+) -> JoinHandle<()> {
+    let shared = Arc::clone(shared);
+    runtime.spawn(async move {
+        if let Err(failure) = task.await {
+            (*shared).as_ref().fail(failure);
+        }
+    })
+}
+
 /// What the timed part of a run counted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Window {
@@ -369,9 +393,9 @@ pub(crate) struct Window {
 }
 
 /// The payload of a job.
-pub(crate) fn payload(job: u64) -> Vec<u8> {
-    let mut bytes = format!("{job:016x}").into_bytes();
-    bytes.resize(PAYLOAD_BYTES, b'.');
+pub(crate) fn payload(job: u64) -> [u8; PAYLOAD_BYTES] {
+    let mut bytes = [b'.'; PAYLOAD_BYTES];
+    write!(&mut bytes[..], "{job:016x}").expect("a payload is longer than a number");
     bytes
 }
 

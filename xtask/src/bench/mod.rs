@@ -14,6 +14,7 @@
 
 mod args;
 mod beanstalkd;
+mod cases;
 mod extras;
 mod failure;
 mod instances;

@@ -193,7 +193,7 @@ async fn produce(run: Arc<Run>, url: String, batches: bool) -> Result<()> {
         for job in jobs {
             let returns = u8::from(batches && job == last);
             let reply = format!("{inbox}.{job}.{}.{returns}", job + 1);
-            let payload = measure::payload(job).into();
+            let payload = measure::payload(job).to_vec().into();
             client.publish_with_reply(SUBJECT, reply, payload).await.context("publish")?;
         }
     }
@@ -211,7 +211,7 @@ async fn publish_batch(
         let mut headers = HeaderMap::new();
         headers.insert("Nats-Batch-Id", format!("b{batch}"));
         headers.insert("Nats-Batch-Sequence", sequence.to_string());
-        let payload = measure::payload(job).into();
+        let payload = measure::payload(job).to_vec().into();
         if job == last {
             headers.insert("Nats-Batch-Commit", "1");
             let reply = format!("{inbox}.{}.{}.1", jobs.start, jobs.end);

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::failure::Result;
-use super::instances::{self, Measured};
+use super::cases::{self, Case};
+use super::instances;
 use super::machine::Machine;
 use super::peer::Durability;
 use super::{syncs, workflows};
@@ -14,8 +14,8 @@ pub(crate) struct Report {
     pub(crate) machine: Machine,
     /// What became of each system, in the order measured.
     pub(crate) systems: Vec<(&'static str, Outcome)>,
-    /// Our process instances, if they were measured; or why that failed.
-    pub(crate) instances: Option<Result<Measured>>,
+    /// What became of our process instances, if they were measured.
+    pub(crate) instances: Option<instances::Outcome>,
     /// What became of the real broker, if it was asked for.
     pub(crate) broker: Option<instances::Outcome>,
     /// What became of our workflows, if they were measured.
@@ -87,6 +87,16 @@ impl Sample {
 /// The fastest of the peers that pass a test, by name and lives per second.
 type Fastest = Option<(&'static str, f64)>;
 
+/// The lines of systems that were asked for, below a head.
+fn cases_table<C: Case>(
+    head: String,
+    named: [(&str, &Option<cases::Outcome<C>>); 2],
+) -> Vec<String> {
+    let asked = named.iter().filter_map(|(name, outcome)| Some((name, outcome.as_ref()?)));
+    let lines: Vec<String> = asked.flat_map(|(name, outcome)| outcome.lines(name)).collect();
+    if lines.is_empty() { lines } else { [vec![String::new(), head], lines].concat() }
+}
+
 impl Report {
     /// One that nothing was measured for yet.
     pub(crate) fn of(machine: Machine) -> Self {
@@ -131,7 +141,7 @@ impl Report {
     }
 
     fn aims(&self) -> Value {
-        let mut aims = instances::aims(self.our_instances(), self.broker.as_ref());
+        let mut aims = instances::aims(self.instances.as_ref(), self.broker.as_ref());
         if let Value::Object(aims) = &mut aims {
             aims.extend(syncs::aims(self.syncs.as_ref()));
         }
@@ -141,31 +151,14 @@ impl Report {
     fn systems_json(&self) -> Map<String, Value> {
         let named = |(name, outcome): &(&str, Outcome)| ((*name).to_owned(), outcome.json());
         let mut systems: Map<String, Value> = self.systems.iter().map(named).collect();
-        if let Some(ours) = &self.instances {
-            let entry = systems.entry(super::OURS).or_insert_with(|| json!({}));
-            match (entry, ours) {
-                (Value::Object(fields), Ok(measured)) => fields.extend(measured.json()),
-                (entry, Err(why)) => {
-                    entry["process_instances"] = json!({ "failed": why.to_string() })
-                }
-                (_, Ok(_)) => {}
-            }
+        if self.instances.is_some() || self.workflows.is_some() {
+            let ours = systems.entry(super::OURS).or_insert_with(|| json!({}));
+            self.instances.iter().for_each(|outcome| outcome.add_to(ours));
+            self.workflows.iter().for_each(|outcome| outcome.add_to(ours));
         }
-        if let Some(broker) = &self.broker {
-            systems.insert(instances::BROKER.to_owned(), broker.json());
-        }
-        if let Some(ours) = &self.workflows {
-            let entry = systems.entry(super::OURS).or_insert_with(|| json!({}));
-            match (entry, ours) {
-                (Value::Object(fields), workflows::Outcome::Measured(measured)) => {
-                    fields.extend(measured.json());
-                }
-                (entry, outcome) => entry["workflows"] = outcome.json(),
-            }
-        }
-        if let Some(conductor) = &self.conductor {
-            systems.insert(workflows::CONDUCTOR.to_owned(), conductor.json());
-        }
+        let broker = self.broker.iter().map(|outcome| (instances::BROKER, outcome.json()));
+        let conductor = self.conductor.iter().map(|outcome| (workflows::CONDUCTOR, outcome.json()));
+        systems.extend(broker.chain(conductor).map(|(name, value)| (name.to_owned(), value)));
         self.add_syncs(&mut systems);
         systems
     }
@@ -183,12 +176,9 @@ impl Report {
         }
     }
 
-    fn our_instances(&self) -> Option<&Measured> {
-        self.instances.as_ref()?.as_ref().ok()
-    }
-
     fn over_broker(&self) -> Option<f64> {
-        instances::ratio(self.our_instances(), self.broker.as_ref()).map(|ratio| rounded(ratio, 2))
+        instances::ratio(self.instances.as_ref(), self.broker.as_ref())
+            .map(|ratio| rounded(ratio, 2))
     }
 
     fn over_conductor(&self) -> Option<f64> {
@@ -198,14 +188,7 @@ impl Report {
 
     fn workflows_table(&self) -> Vec<String> {
         let named = [(super::OURS, &self.workflows), (workflows::CONDUCTOR, &self.conductor)];
-        let mut lines = Vec::new();
-        for (name, outcome) in named {
-            let Some(outcome) = outcome else { continue };
-            if lines.is_empty() {
-                lines.extend([String::new(), workflows::head()]);
-            }
-            lines.extend(outcome.lines(name));
-        }
+        let mut lines = cases_table(workflows::head(), named);
         if let Some(ratio) = self.over_conductor() {
             lines.push(format!("windlass runs {ratio:.1} times Conductor's five-task workflows"));
         }
@@ -213,18 +196,8 @@ impl Report {
     }
 
     fn instances_table(&self) -> Vec<String> {
-        let mut lines = Vec::new();
-        if self.instances.is_some() || self.broker.is_some() {
-            lines.extend([String::new(), instances::head()]);
-        }
-        match &self.instances {
-            Some(Ok(measured)) => lines.extend(measured.lines(super::OURS)),
-            Some(Err(why)) => lines.push(format!("{:<9} failed: {why}", super::OURS)),
-            None => {}
-        }
-        if let Some(broker) = &self.broker {
-            lines.extend(broker.lines(instances::BROKER));
-        }
+        let named = [(super::OURS, &self.instances), (instances::BROKER, &self.broker)];
+        let mut lines = cases_table(instances::head(), named);
         if let Some(ratio) = self.over_broker() {
             lines.push(format!("windlass runs {ratio:.1} times the broker's one-task instances"));
         }
@@ -292,12 +265,9 @@ impl Report {
             Outcome::Measured(_) | Outcome::Skipped(_) => None,
         };
         let mut faults: Vec<String> = self.systems.iter().filter_map(fault).collect();
-        match &self.instances {
-            Some(Ok(measured)) => faults.extend(measured.faults()),
-            Some(Err(why)) => faults.push(format!("{}: process instances: {why}", super::OURS)),
-            None => {}
+        for (name, outcome) in [(super::OURS, &self.instances), (instances::BROKER, &self.broker)] {
+            faults.extend(outcome.iter().flat_map(|outcome| outcome.faults(name)));
         }
-        faults.extend(self.broker.iter().flat_map(instances::Outcome::faults));
         for (name, outcome) in
             [(super::OURS, &self.workflows), (workflows::CONDUCTOR, &self.conductor)]
         {

@@ -14,23 +14,19 @@ mod original;
 use std::time::Duration;
 
 use serde_json::{Map, json};
-use tokio::runtime::Runtime;
 
-use super::args::{Args, Plan};
-use super::failure::{Failure, Result};
+use super::args::Args;
+use super::cases::{Bench, Place};
+use super::failure::Result;
 use super::measure::{Load, Shape};
 use super::peer::{Peer, Workplace};
-use super::server;
 use super::windlass::{Windlass, rss_bytes, runtime};
 use definition::Kind;
 use figures::{CaseFigures, Cases, Measured};
 pub(crate) use figures::{Outcome, head, ratio};
-use load::Server;
 
 /// Its name among the systems.
 pub(crate) const CONDUCTOR: &str = "conductor";
-/// The open loop's share of the case's own maximum.
-const OPEN_LOOP_SHARE: f64 = 0.5;
 /// The Java machine compiles while it runs.
 const ORIGINAL_WARM_UP: Duration = Duration::from_secs(60);
 /// Windows of a system that does tens a second must be longer to mean something.
@@ -70,18 +66,12 @@ fn measure_ours(workplace: &Workplace, args: &Args) -> Result<Measured> {
     {
         let start = || {
             let server = windlass.start(&flags)?;
-            let place = Server { address: server.address().to_string(), pid: server.pid() };
+            let place = Place { address: server.address().to_string(), pid: server.pid() };
             Ok((Some(server), place))
         };
-        let mut bench = Bench {
-            system: super::OURS,
-            runtime: &runtime,
-            plan: args.plan(),
-            start: Box::new(start),
-            serial: 0,
-        };
+        let mut bench = Bench::new(super::OURS, &runtime, args.plan(), Box::new(start));
         for (kind, open, _) in KINDS {
-            cases.add(history, kind, bench.case(kind, open));
+            cases.add(&[history, kind.name()], case(&mut bench, kind, open));
         }
     }
     let configuration = "defaults, fsync on".to_owned();
@@ -94,19 +84,15 @@ fn measure_original(original: &original::Original, args: &Args) -> Result<Measur
     let (address, pid) = (server.address().to_string(), server.pid());
     let mut plan = args.plan();
     plan.window = plan.window.max(ORIGINAL_WINDOW_MIN);
-    let mut bench = Bench {
-        system: CONDUCTOR,
-        runtime: &runtime,
-        plan,
-        start: Box::new(|| Ok((None, Server { address: address.clone(), pid }))),
-        serial: 0,
-    };
+    let start = || Ok((None, Place { address: address.clone(), pid }));
+    let mut bench = Bench::new(CONDUCTOR, &runtime, plan, Box::new(start));
     eprintln!("bench: {CONDUCTOR} warms up for {} s", ORIGINAL_WARM_UP.as_secs());
     let load = Load::Closed { in_flight: 16 };
-    bench.run(Kind::FiveTasks, Shape { load, warmup: Duration::ZERO, window: ORIGINAL_WARM_UP })?;
+    let warm_up = Shape { load, warmup: Duration::ZERO, window: ORIGINAL_WARM_UP };
+    run(&mut bench, Kind::FiveTasks, warm_up)?;
     let mut cases = Cases::default();
     for (kind, _, open) in KINDS {
-        cases.add("history_on", kind, bench.case(kind, open));
+        cases.add(&["history_on", kind.name()], case(&mut bench, kind, open));
     }
     drop(bench);
     let mut extra = Map::new();
@@ -115,75 +101,19 @@ fn measure_original(original: &original::Original, args: &Args) -> Result<Measur
     Ok(Measured { version: original.version(), configuration, cases, extra })
 }
 
-type Start<'a> = Box<dyn Fn() -> Result<(Option<server::Server>, Server)> + 'a>;
-
-/// The runs of one system.
-struct Bench<'a> {
-    system: &'static str,
-    runtime: &'a Runtime,
-    plan: Plan,
-    /// A server of its own for a run, or where one for all is.
-    start: Start<'a>,
-    /// Counts runs: every run has a workflow of its own.
-    serial: u64,
+fn case(bench: &mut Bench<'_>, kind: Kind, open: &[u64]) -> Result<CaseFigures> {
+    bench.case(open, |bench, shape| run(bench, kind, shape)).map(CaseFigures::of)
 }
 
-impl Bench<'_> {
-    /// The maximum over several numbers of open workflows, then the latencies at half of it.
-    fn case(&mut self, kind: Kind, open: &[u64]) -> Result<CaseFigures> {
-        let mut best: Option<CaseFigures> = None;
-        for &in_flight in open {
-            let mut tried = CaseFigures::new(in_flight);
-            tried.add_closed(&self.run(kind, self.shape(Load::Closed { in_flight }))?);
-            if best.as_ref().is_none_or(|best| best.per_s.median() < tried.per_s.median()) {
-                best = Some(tried);
-            }
-        }
-        let mut case = best.ok_or_else(|| Failure::new("no number of open workflows to try"))?;
-        for _ in 1..self.plan.repeats {
-            let load = Load::Closed { in_flight: case.in_flight };
-            case.add_closed(&self.run(kind, self.shape(load))?);
-        }
-        if case.per_s.median() <= 0.0 {
-            return Err(Failure::new("nothing was completed in the window"));
-        }
-        case.latency_at_per_s = case.per_s.median() * OPEN_LOOP_SHARE;
-        for _ in 0..self.plan.repeats {
-            let load = Load::Open { per_s: case.latency_at_per_s };
-            case.add_open(&self.run(kind, self.shape(load))?);
-        }
-        Ok(case)
-    }
-
-    fn shape(&self, load: Load) -> Shape {
-        Shape { load, warmup: self.plan.warmup, window: self.plan.window }
-    }
-
-    fn run(&mut self, kind: Kind, shape: Shape) -> Result<load::Found> {
-        self.serial += 1;
-        let (server, place) = (self.start)()?;
-        let name = format!("bench_{}", self.serial);
-        let found = load::run(self.runtime, &place, kind, name, shape)?;
-        drop(server);
-        let handover =
-            [("task", found.handover_ms), ("fork", found.fork_ms), ("join", found.join_ms)]
-                .into_iter()
-                .filter_map(|(what, found)| Some((what, found?)))
-                .map(|(what, ms)| format!(", {what} p50 {:.2} p99 {:.2} ms", ms.p50, ms.p99));
-        eprintln!(
-            "bench: {} {} ({}): {:.1} workflows/s{}, {} workflows, {} confirmed, CPU {:.0} + {:.0} \
-             us, {}",
-            self.system,
-            kind.name(),
-            load::words(shape.load),
-            found.figures.rate_per_s,
-            handover.collect::<String>(),
-            found.figures.jobs,
-            found.confirmed,
-            found.server_cpu_us,
-            found.load_cpu_us,
-            found.figures.inexact.as_deref().unwrap_or("exact"),
-        );
-        Ok(found)
-    }
+fn run(bench: &mut Bench<'_>, kind: Kind, shape: Shape) -> Result<load::Found> {
+    let (name, server, place) = bench.begin()?;
+    let found = load::run(bench.runtime, &place, kind, name, shape)?;
+    drop(server);
+    let handover =
+        [("task", &found.handover_ms), ("fork", &found.fork_ms), ("join", &found.join_ms)]
+            .into_iter()
+            .filter_map(|(what, found)| Some((what, found.as_ref()?)))
+            .map(|(what, ms)| format!(", {what} p50 {:.2} p99 {:.2} ms", ms.p50, ms.p99));
+    bench.say(kind.name(), shape.load, &found.ran, &handover.collect::<String>());
+    Ok(found)
 }

@@ -13,15 +13,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Runtime;
-use tokio::task::JoinHandle;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
 
 use super::process;
 use super::protocol as p;
 use super::protocol::gateway_client::GatewayClient;
+use crate::bench::cases::{Place, Ran};
 use crate::bench::failure::{Context, Failure, Result};
-use crate::bench::measure::{Figures, Load, Run, Shape};
+use crate::bench::measure::{Run, Shape, guarded};
 use crate::bench::windlass::cpu_us;
 
 pub(super) type Client = GatewayClient<Channel>;
@@ -74,22 +74,9 @@ pub(super) struct Work {
 /// What a run found besides its [`Figures`].
 #[derive(Debug)]
 pub(super) struct Found {
-    pub(super) figures: Figures,
+    pub(super) ran: Ran,
     /// Requests that were refused for load and sent again.
     pub(super) refused: u64,
-    /// Instances whose end the system itself confirmed.
-    pub(super) confirmed: u64,
-    /// Processor time of an instance, in the server and in the load generator: what is left to
-    /// compare on a machine that others use.
-    pub(super) server_cpu_us: f64,
-    pub(super) load_cpu_us: f64,
-}
-
-/// Where a server is.
-pub(super) struct Place {
-    /// Its gRPC address.
-    pub(super) address: String,
-    pub(super) pid: u32,
 }
 
 struct Shared {
@@ -149,13 +136,13 @@ pub(super) fn run(runtime: &Runtime, place: &Place, work: Work, shape: Shape) ->
     }
     let confirmed = shared.confirmed.load(Ordering::SeqCst);
     let instances = figures.jobs.max(1) as f64;
-    Ok(Found {
+    let ran = Ran {
         figures,
-        refused: shared.refused.load(Ordering::SeqCst),
         confirmed,
         server_cpu_us: (after.0 - before.0) / instances,
         load_cpu_us: (after.1 - before.1) / instances,
-    })
+    };
+    Ok(Found { ran, refused: shared.refused.load(Ordering::SeqCst) })
 }
 
 /// A connection of its own.
@@ -193,17 +180,16 @@ fn creation(name: &str, number: u64) -> p::CreateProcessInstanceRequest {
     }
 }
 
-fn guarded(
-    runtime: &Runtime,
-    shared: &Arc<Shared>,
-    task: impl Future<Output = Result<()>> + Send + 'static,
-) -> JoinHandle<()> {
-    let shared = Arc::clone(shared);
-    runtime.spawn(async move {
-        if let Err(failure) = task.await {
-            shared.run.fail(failure);
-        }
-    })
+impl AsRef<Run> for Shared {
+    fn as_ref(&self) -> &Run {
+        &self.run
+    }
+}
+
+impl AsRef<Ran> for Found {
+    fn as_ref(&self) -> &Ran {
+        &self.ran
+    }
 }
 
 /// Starts instances as the shape says: a task each, so that none waits for another's answer.
@@ -436,13 +422,4 @@ fn number_of(variables: &str) -> Option<u64> {
     let rest = variables.split_once("\"n\":")?.1.trim_start();
     let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
     rest.get(..end)?.parse().ok()
-}
-
-/// The words of a load.
-pub(super) fn words(load: Load) -> String {
-    match load {
-        Load::Closed { in_flight } => format!("closed, {in_flight} open"),
-        Load::Open { per_s } => format!("open, {per_s:.0}/s"),
-        Load::Enqueue => "starts only".to_owned(),
-    }
 }

@@ -12,6 +12,7 @@ use super::figures::CaseFigures;
 use super::load::{self, Fetching, Work};
 use super::{KINDS, process, start};
 use crate::bench::args::Args;
+use crate::bench::cases::{Latency, words};
 use crate::bench::failure::{Context, Failure, Result};
 use crate::bench::measure::{Load, Shape};
 use crate::bench::report::{Sample, rounded};
@@ -27,8 +28,7 @@ const REST: Duration = Duration::from_secs(2);
 #[derive(Default)]
 struct Side {
     per_s: Sample,
-    p50_ms: Sample,
-    p99_ms: Sample,
+    latency: Latency,
     server_cpu_us: Sample,
     rss_bytes: u64,
 }
@@ -49,11 +49,11 @@ pub(super) fn measure(
     Ok(json!({
         "waiting": WAITING,
         "rate_ratio": ratio(&beside.per_s, &alone.per_s),
-        "p50_ratio": ratio(&beside.p50_ms, &alone.p50_ms),
+        "p50_ratio": ratio(&beside.latency.p50_ms, &alone.latency.p50_ms),
         "server_cpu_ratio": ratio(&beside.server_cpu_us, &alone.server_cpu_us),
-        "p99_ratio": ratio(&beside.p99_ms, &alone.p99_ms),
-        "per_s": [rounded(alone.per_s.median(), 0), rounded(beside.per_s.median(), 0)],
-        "p99_ms": [rounded(alone.p99_ms.median(), 2), rounded(beside.p99_ms.median(), 2)],
+        "p99_ratio": ratio(&beside.latency.p99_ms, &alone.latency.p99_ms),
+        "per_s": ([&alone, &beside].map(|side| rounded(side.per_s.median(), 0))),
+        "p99_ms": ([&alone, &beside].map(|side| rounded(side.latency.p99_ms.median(), 2))),
         "idle_rss_bytes": alone.rss_bytes,
         "waiting_rss_bytes": beside.rss_bytes,
         "rss_bytes_per_waiting_instance": per_instance,
@@ -71,8 +71,8 @@ fn pair(
 ) -> Result<()> {
     let plan = args.plan();
     for load in [
-        Load::Closed { in_flight: headline.in_flight },
-        Load::Open { per_s: headline.latency_at_per_s },
+        Load::Closed { in_flight: headline.common.in_flight },
+        Load::Open { per_s: headline.common.latency_at_per_s },
     ] {
         let (server, place) = start(windlass, &[])?;
         runtime.block_on(fill(&place.address, waiting))?;
@@ -85,21 +85,21 @@ fn pair(
             fetching: Fetching::Stream,
         };
         let shape = Shape { load, warmup: plan.warmup, window: plan.window };
-        let found = load::run(runtime, &place, work, shape)?;
-        let words = load::words(load);
-        let rate = found.figures.rate_per_s;
-        let p99 =
-            found.figures.pickup_ms.map_or_else(String::new, |l| format!(", p99 {:.2} ms", l.p99));
+        let ran = load::run(runtime, &place, work, shape)?.ran;
+        let words = words(load);
+        let rate = ran.figures.rate_per_s;
+        let p99 = ran
+            .figures
+            .pickup_ms
+            .as_ref()
+            .map_or_else(String::new, |l| format!(", p99 {:.2} ms", l.p99));
         eprintln!("bench: windlass beside {waiting} waiting ({words}): {rate:.0} instances/s{p99}");
-        if let Some(inexact) = found.figures.inexact {
+        if let Some(inexact) = ran.figures.inexact {
             return Err(Failure::new(format!("beside {waiting} waiting: {inexact}")));
         }
-        side.server_cpu_us.add(found.server_cpu_us);
-        match found.figures.pickup_ms {
-            Some(latency) => {
-                side.p50_ms.add(latency.p50);
-                side.p99_ms.add(latency.p99);
-            }
+        side.server_cpu_us.add(ran.server_cpu_us);
+        match &ran.figures.pickup_ms {
+            Some(latency) => side.latency.add(Some(latency)),
             None => side.per_s.add(rate),
         }
     }

@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::JoinHandle;
 
 use super::definition::{Follows, Kind};
 use super::http::Connection;
+use crate::bench::cases::{Place, Ran};
 use crate::bench::failure::{Context, Failure, Result};
-use crate::bench::measure::{Figures, Histogram, Load, Pickup, Run, Shape};
+use crate::bench::measure::{Histogram, Load, Pickup, Run, Shape, guarded};
 use crate::bench::windlass::cpu_us;
 
 /// Workers, and tasks that each works on at once.
@@ -40,25 +40,14 @@ const CONFIRMED_MAX: usize = 1_000;
 const ASKERS: usize = 8;
 const END_MAX: Duration = Duration::from_secs(60);
 
-/// Where a server is.
-pub(super) struct Server {
-    pub(super) address: String,
-    pub(super) pid: u32,
-}
-
 /// What a run found besides its [`Figures`].
 #[derive(Debug)]
 pub(super) struct Found {
-    pub(super) figures: Figures,
+    pub(super) ran: Ran,
     /// Completion sent until a worker has the next task, by what that waited for; of the open loop.
     pub(super) handover_ms: Option<Pickup>,
     pub(super) fork_ms: Option<Pickup>,
     pub(super) join_ms: Option<Pickup>,
-    /// Workflows whose end the system itself confirmed.
-    pub(super) confirmed: u64,
-    /// Processor time of a workflow, in the server and in the load generator.
-    pub(super) server_cpu_us: f64,
-    pub(super) load_cpu_us: f64,
 }
 
 /// What is known of one workflow.
@@ -93,18 +82,18 @@ struct Shared {
 /// Runs one shape; the workflow is defined first.
 pub(super) fn run(
     runtime: &Runtime,
-    server: &Server,
+    place: &Place,
     kind: Kind,
     name: String,
     shape: Shape,
 ) -> Result<Found> {
-    runtime.block_on(define(&server.address, kind, &name))?;
+    runtime.block_on(define(&place.address, kind, &name))?;
     let shared = Arc::new(Shared {
         run: Run::new(shape),
         shape,
         kind,
         name,
-        address: server.address.clone(),
+        address: place.address.clone(),
         began: Instant::now(),
         progress: (0..WORKFLOWS_MAX).map(|_| Progress::default()).collect(),
         answered: AtomicU64::new(0),
@@ -117,12 +106,12 @@ pub(super) fn run(
     for number in 0..WORKERS {
         tasks.push(guarded(runtime, &shared, work(Arc::clone(&shared), number)));
     }
-    let before = (cpu_us(server.pid)?, cpu_us(std::process::id())?);
+    let before = (cpu_us(place.pid)?, cpu_us(std::process::id())?);
     for _ in 0..STARTERS {
         tasks.push(guarded(runtime, &shared, start(Arc::clone(&shared))));
     }
     let window = shared.run.drive();
-    let after = (cpu_us(server.pid)?, cpu_us(std::process::id())?);
+    let after = (cpu_us(place.pid)?, cpu_us(std::process::id())?);
     for task in tasks {
         task.abort();
     }
@@ -143,14 +132,17 @@ pub(super) fn run(
         p99: histogram.quantile_ms(0.99),
     };
     let forks = is_open && kind == Kind::ForkOfTen;
-    Ok(Found {
+    let ran = Ran {
         figures,
-        handover_ms: (is_open && !forks).then(|| quantiles(&shared.handover)),
-        fork_ms: forks.then(|| quantiles(&shared.fork)),
-        join_ms: forks.then(|| quantiles(&shared.join)),
         confirmed: confirmed.unwrap_or_default(),
         server_cpu_us: (after.0 - before.0) / workflows,
         load_cpu_us: (after.1 - before.1) / workflows,
+    };
+    Ok(Found {
+        ran,
+        handover_ms: (is_open && !forks).then(|| quantiles(&shared.handover)),
+        fork_ms: forks.then(|| quantiles(&shared.fork)),
+        join_ms: forks.then(|| quantiles(&shared.join)),
     })
 }
 
@@ -162,17 +154,16 @@ pub(super) async fn define(address: &str, kind: Kind, name: &str) -> Result<()> 
     answer.expected("define a workflow").map(drop)
 }
 
-fn guarded(
-    runtime: &Runtime,
-    shared: &Arc<Shared>,
-    task: impl Future<Output = Result<()>> + Send + 'static,
-) -> JoinHandle<()> {
-    let shared = Arc::clone(shared);
-    runtime.spawn(async move {
-        if let Err(failure) = task.await {
-            shared.run.fail(failure);
-        }
-    })
+impl AsRef<Run> for Shared {
+    fn as_ref(&self) -> &Run {
+        &self.run
+    }
+}
+
+impl AsRef<Ran> for Found {
+    fn as_ref(&self) -> &Ran {
+        &self.ran
+    }
 }
 
 /// Starts workflows as the shape says.
@@ -403,13 +394,4 @@ async fn not_completed(shared: &Shared, ids: &[String]) -> Result<Option<String>
         }
     }
     Ok(None)
-}
-
-/// The words of a load.
-pub(super) fn words(load: Load) -> String {
-    match load {
-        Load::Closed { in_flight } => format!("closed, {in_flight} open"),
-        Load::Open { per_s } => format!("open, {per_s:.1}/s"),
-        Load::Enqueue => "starts only".to_owned(),
-    }
 }
