@@ -62,6 +62,10 @@ impl Failure {
         Failure { retryable: true, ..self }
     }
 
+    pub(crate) fn is_missing(&self) -> bool {
+        self.status == StatusCode::NOT_FOUND
+    }
+
     pub(crate) fn is_invalid(&self) -> bool {
         self.status == StatusCode::BAD_REQUEST
     }

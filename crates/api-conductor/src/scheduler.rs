@@ -38,8 +38,8 @@ pub(crate) fn routes() -> Router<Face> {
         .route("/scheduler/nextFewSchedules", get(next_times))
         .route("/scheduler/search/executions", get(executions))
         .route("/scheduler/admin/requeue", get(requeue))
-        .route("/scheduler/admin/pause", get(not_here))
-        .route("/scheduler/admin/resume", get(not_here))
+        .route("/scheduler/admin/pause", get(pause_all))
+        .route("/scheduler/admin/resume", get(resume_all))
         .route("/scheduler/bulk/pause", put(pause_many))
         .route("/scheduler/bulk/resume", put(resume_many))
 }
@@ -454,7 +454,32 @@ async fn requeue() -> impl IntoResponse {
     Shown(json!({ "recordIds.size": 0, "sampleIds": [] }))
 }
 
-/// To stop all schedules at once would stop those of others too.
-async fn not_here() -> Failure {
-    Failure::new(StatusCode::NOT_IMPLEMENTED, "Schedules are paused one by one, or by their names")
+/// Why a schedule is paused that was paused with all others: it goes on with them.
+const ALL_PAUSED: &str = "All schedules are paused";
+
+/// Pauses what runs. Schedules that are written later run.
+async fn pause_all(State(face): State<Face>) -> Answered<Empty> {
+    for schedule in all(&face).await?.into_iter().filter(|it| it.paused.is_none()) {
+        let command = PauseSchedule { name: schedule.name, reason: ALL_PAUSED.into() };
+        passing(ask(&face, ScheduleCommand::Pause(command)).await)?;
+    }
+    Ok(Empty)
+}
+
+/// Lets go on what was paused with all others; what was paused by itself stays so.
+async fn resume_all(State(face): State<Face>) -> Answered<Empty> {
+    for schedule in all(&face).await? {
+        if schedule.paused.as_deref() == Some(ALL_PAUSED) {
+            passing(ask(&face, ScheduleCommand::Resume(schedule.name)).await)?;
+        }
+    }
+    Ok(Empty)
+}
+
+/// One that was deleted in between needs nothing.
+fn passing(answered: Answered<Answer>) -> Answered<()> {
+    match answered {
+        Err(failure) if failure.is_missing() => Ok(()),
+        answered => answered.map(drop),
+    }
 }

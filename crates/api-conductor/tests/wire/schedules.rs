@@ -89,6 +89,28 @@ async fn schedules_pause_and_go_on() {
 }
 
 #[tokio::test]
+async fn all_schedules_pause_and_go_on_together() {
+    let bench = Bench::start().await;
+    for name in ["a", "b"] {
+        bench.post("/scheduler/schedules", schedule(name, "0 0 9 * * ?")).await.shown();
+    }
+    bench.bare("PUT", "/scheduler/schedules/a/pause?reason=mine").await.is_empty(200);
+    bench.get("/scheduler/admin/pause").await.is_empty(200);
+    bench.post("/scheduler/schedules", schedule("later", "0 0 9 * * ?")).await.shown();
+    let paused = async || {
+        let all = bench.get("/scheduler/schedules").await.shown();
+        let all = all.as_array().unwrap().iter();
+        all.map(|it| (text(&it["name"]), it["paused"] == true)).collect::<Vec<_>>()
+    };
+    let named = |states: [bool; 3]| ["a", "b", "later"].map(str::to_owned).into_iter().zip(states);
+    assert_eq!(paused().await, named([true, true, false]).collect::<Vec<_>>());
+    bench.get("/scheduler/admin/resume").await.is_empty(200);
+    assert_eq!(paused().await, named([true, false, false]).collect::<Vec<_>>());
+    let kept = bench.get("/scheduler/schedules/a").await.shown();
+    assert_eq!(kept["pausedReason"], "mine", "it was paused by itself");
+}
+
+#[tokio::test]
 async fn a_schedule_starts_workflows() {
     let bench = Bench::start().await;
     bench.define("w", json!([simple("t")])).await;
@@ -159,7 +181,6 @@ async fn the_next_times_are_told() {
     assert_eq!(bench.get("/scheduler/nextFewSchedules").await.status, 500);
     let requeued = bench.get("/scheduler/admin/requeue").await.shown();
     assert_eq!(requeued["recordIds.size"], 0);
-    assert_eq!(bench.get("/scheduler/admin/pause").await.status, 501);
 }
 
 /// The native face sees them, and keeps its own.
