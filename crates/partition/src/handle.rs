@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crossbeam_channel::Sender;
 use windlass_record::bound::Bound;
 use windlass_record::command::{Command, CreateJob};
-use windlass_record::flow::FlowCommand;
 use windlass_record::schedule::ScheduleCommand;
 
 use crate::options::Durability;
@@ -88,9 +87,8 @@ impl Handle {
 fn goes_first(request: &Request) -> bool {
     match request {
         Request::Commands(commands) => commands.items.iter().all(lets_work_drain),
-        Request::Query(..) | Request::Poll(_) | Request::RunInstance(_) | Request::Change(_) => {
-            false
-        }
+        Request::Change(change) => change.command.lets_work_drain(),
+        Request::Query(..) | Request::Poll(_) | Request::RunInstance(_) => false,
         Request::EndPoll(_)
         | Request::OpenStream(_)
         | Request::AddCredits(..)
@@ -110,9 +108,8 @@ fn lets_work_drain(command: &Command) -> bool {
         | Command::ExtendLease(_)
         | Command::ReportProgress(_)
         | Command::AppendLog(_)
-        | Command::ReturnJob(_)
-        | Command::Flow(FlowCommand::CancelInstance(_)) => true,
-        Command::Flow(FlowCommand::Workflow(command)) => command.lets_work_drain(),
+        | Command::ReturnJob(_) => true,
+        Command::Flow(command) => command.lets_work_drain(),
         Command::CreateJob(_)
         | Command::ActivateJobs(_)
         | Command::UpdateJob(_)
@@ -120,7 +117,6 @@ fn lets_work_drain(command: &Command) -> bool {
         | Command::ConfigureQueue(_)
         | Command::PauseQueue(_)
         | Command::ConfigureLimit(_)
-        | Command::Flow(_)
         | Command::Schedule(_)
         | Command::PutDocuments(_) => false,
     }
@@ -181,10 +177,11 @@ fn bytes_of(command: &Command) -> u64 {
 #[cfg(test)]
 mod tests {
     use crossbeam_channel::unbounded;
-    use windlass_record::flow::NO_KEY;
+    use windlass_record::flow::{FlowCommand, NO_KEY, UpdateUserTask, UserTaskAction};
     use windlass_record::workflow::{SignalWorkflow, TaskStatus, WorkflowCommand, WorkflowVerb};
 
     use super::*;
+    use crate::request::Change;
 
     #[test]
     fn what_ends_work_gets_in_where_new_work_does_not() {
@@ -194,13 +191,24 @@ mod tests {
         let durability = Durability::Fsync;
         let handle = Handle { first, usual, load: Arc::new(load), durability };
         let submit = |command| {
-            let items = vec![Command::Flow(FlowCommand::Workflow(command))];
+            let items = vec![Command::Flow(command)];
             handle.submit(Request::Commands(Commands { items, reply: Box::new(|_| {}) }))
+        };
+        let submit_workflow = |command| submit(FlowCommand::Workflow(command));
+        let change = |action| {
+            let command = FlowCommand::UpdateUserTask(UpdateUserTask {
+                key: NO_KEY,
+                name: "".into(),
+                action,
+            });
+            handle.submit(Request::Change(Change { command, wait_ms: 1, reply: Box::new(|_| {}) }))
         };
         let control = |verb| WorkflowCommand::Control { workflow: NO_KEY, verb };
         let start = WorkflowCommand::Start { request: Arc::from(&b"{}"[..]) };
         for refused in [start, control(WorkflowVerb::Pause)] {
-            let Err(Overloaded::Full { bound, .. }) = submit(refused) else { panic!("it is full") };
+            let Err(Overloaded::Full { bound, .. }) = submit_workflow(refused) else {
+                panic!("it is full")
+            };
             assert_eq!(bound, Bound::LoopCommands);
         }
         let status = TaskStatus::Completed;
@@ -208,8 +216,11 @@ mod tests {
         let log = WorkflowCommand::LogTask { task: NO_KEY, lines: Vec::new() };
         let terminate = control(WorkflowVerb::Terminate { reason: "".into() });
         for taken in [WorkflowCommand::Signal(signal), log, terminate] {
-            assert_eq!(submit(taken), Ok(()));
+            assert_eq!(submit_workflow(taken), Ok(()));
         }
-        assert_eq!((first_in.len(), usual_in.len()), (3, 0));
+        let assign = UserTaskAction::Assign { assignee: "".into(), replace: true };
+        assert!(matches!(change(assign), Err(Overloaded::Full { .. })));
+        assert_eq!(change(UserTaskAction::Complete(Arc::from(&b"{}"[..]))), Ok(()));
+        assert_eq!((first_in.len(), usual_in.len()), (4, 0));
     }
 }

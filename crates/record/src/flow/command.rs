@@ -33,6 +33,29 @@ pub enum FlowCommand {
     Workflow(WorkflowCommand),
 }
 
+impl FlowCommand {
+    /// Whether it ends or furthers what is there already: it goes first, and is never refused for
+    /// load.
+    pub fn lets_work_drain(&self) -> bool {
+        match self {
+            FlowCommand::CancelInstance(_) => true,
+            FlowCommand::UpdateUserTask(update) => {
+                matches!(update.action, UserTaskAction::Complete(_))
+            }
+            FlowCommand::Workflow(command) => command.lets_work_drain(),
+            FlowCommand::DeployResources(_)
+            | FlowCommand::DeleteResource(_)
+            | FlowCommand::CreateInstance(_)
+            | FlowCommand::ModifyInstance(_)
+            | FlowCommand::MigrateInstance(_)
+            | FlowCommand::SetVariables(_)
+            | FlowCommand::PublishMessage(_)
+            | FlowCommand::BroadcastSignal(_)
+            | FlowCommand::EvaluateDecision(_) => false,
+        }
+    }
+}
+
 /// See [`FlowCommand::DeployResources`].
 #[derive(Clone, Debug)]
 pub struct DeployResources {
