@@ -263,18 +263,13 @@ fn launch_of(given: Option<Launch>, repository: &str, tag: &str) -> Answered<Lau
 
 /// A launch as a client gave it, with what was kept before where it sent the mask back.
 fn unmasked(mut launch: Launch, before: Option<&Launch>) -> Answered<Launch> {
-    if let Launch::Command { environment: Some(given), .. } = &mut launch {
-        let before = match before {
-            Some(Launch::Command { environment, .. }) => environment.as_ref(),
-            Some(Launch::Python { .. } | Launch::Docker { .. }) | None => None,
-        };
-        for (name, text) in given {
-            let kept = before.and_then(|before| before.get(name)).map(|kept| json!(kept));
-            let mut value = json!(text);
-            secret::unmasked(&mut value, kept.as_ref(), &format!("launch.environment.{name}"))?;
-            if let Value::String(kept) = value {
-                *text = kept;
-            }
+    let before = before.and_then(Launch::environment);
+    for (name, text) in launch.environment_mut().into_iter().flatten() {
+        let kept = before.and_then(|before| before.get(name)).map(|kept| json!(kept));
+        let mut value = json!(text);
+        secret::unmasked(&mut value, kept.as_ref(), &format!("launch.environment.{name}"))?;
+        if let Value::String(kept) = value {
+            *text = kept;
         }
     }
     Ok(launch)

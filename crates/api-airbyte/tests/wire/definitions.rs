@@ -93,24 +93,27 @@ async fn a_command_of_this_machine_is_a_connector() {
 #[tokio::test]
 async fn a_definition_that_is_read_and_written_back_keeps_its_environment() {
     let bench = Bench::start().await;
-    let launch = json!({
-        "kind": "command", "command": ["dst"], "environment": { "KEY": "hush", "OLD": "gone" },
-    });
-    let made = bench.post(&path("destinations"), json!({ "name": "n", "launch": launch })).await;
-    let mut shown = made.shown();
-    let id = text(&shown["id"]);
-    let one = path(&format!("destinations/{id}"));
-    let environment = &mut shown["launch"]["environment"];
-    environment.as_object_mut().unwrap().remove("OLD");
-    environment["NEW"] = json!("n");
-    bench.put(&one, shown.clone()).await.shown();
-    let (_, kept) = bench.document("airbyte.definition", &id).await.unwrap();
-    assert_eq!(kept["launch"]["environment"], json!({ "KEY": "hush", "NEW": "n" }));
+    let environment = json!({ "KEY": "hush", "OLD": "gone" });
+    for launch in [
+        json!({ "kind": "command", "command": ["dst"], "environment": environment }),
+        json!({ "kind": "docker", "image": "dst:1", "environment": environment }),
+    ] {
+        let body = json!({ "name": "n", "launch": launch });
+        let mut shown = bench.post(&path("destinations"), body).await.shown();
+        let id = text(&shown["id"]);
+        let one = path(&format!("destinations/{id}"));
+        let environment = &mut shown["launch"]["environment"];
+        environment.as_object_mut().unwrap().remove("OLD");
+        environment["NEW"] = json!("n");
+        bench.put(&one, shown.clone()).await.shown();
+        let (_, kept) = bench.document("airbyte.definition", &id).await.unwrap();
+        assert_eq!(kept["launch"]["environment"], json!({ "KEY": "hush", "NEW": "n" }), "{launch}");
 
-    shown["launch"]["environment"] = json!({ "OTHER": "**********" });
-    let said = bench.put(&one, shown.clone()).await.fails(400, "bad-request");
-    assert!(said.starts_with("launch.environment.OTHER is the mask"), "{said}");
-    bench.post(&path("destinations"), shown).await.fails(400, "bad-request");
+        shown["launch"]["environment"] = json!({ "OTHER": "**********" });
+        let said = bench.put(&one, shown.clone()).await.fails(400, "bad-request");
+        assert!(said.starts_with("launch.environment.OTHER is the mask"), "{said}");
+        bench.post(&path("destinations"), shown).await.fails(400, "bad-request");
+    }
 }
 
 #[tokio::test]
