@@ -302,15 +302,13 @@ async fn update(
             if let Some(name) = &name {
                 definition.name.clone_from(name);
             }
-            if let Some(tag) = &given.docker_image_tag {
-                definition.docker_image_tag.clone_from(tag);
-                if let Launch::Docker { image, .. } = &mut definition.launch {
-                    *image = format!("{}:{tag}", definition.docker_repository);
-                }
-            }
             if let Some(launch) = given.launch.clone() {
                 let before = Some(&definition.launch);
                 definition.launch = launch_of(Some(unmasked(launch, before)?), "", "")?;
+            }
+            // Behind the launch: who reads a definition and changes its tag sends the old image too.
+            if let Some(tag) = &given.docker_image_tag {
+                retag(definition, tag)?;
             }
             if given.documentation_url.is_some() {
                 definition.documentation_url.clone_from(&given.documentation_url);
@@ -326,6 +324,23 @@ async fn update(
         job::ask_for_spec(&face, tenant, &changed).await?;
     }
     Ok(Shown(shown(&changed)))
+}
+
+/// Gives a definition another tag, and its image with it.
+fn retag(definition: &mut Definition, tag: &str) -> Answered<()> {
+    if tag == definition.docker_image_tag {
+        return Ok(());
+    }
+    if let Launch::Docker { image, .. } = &mut definition.launch {
+        if definition.docker_repository.is_empty() || tag.is_empty() {
+            return Err(Failure::invalid(
+                "A dockerImageTag needs a dockerRepository to belong to, and must not be empty.",
+            ));
+        }
+        *image = format!("{}:{tag}", definition.docker_repository);
+    }
+    tag.clone_into(&mut definition.docker_image_tag);
+    Ok(())
 }
 
 /// Answers with what it was, as the original does.

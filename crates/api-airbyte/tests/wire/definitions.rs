@@ -117,6 +117,30 @@ async fn a_definition_that_is_read_and_written_back_keeps_its_environment() {
 }
 
 #[tokio::test]
+async fn a_tag_that_is_changed_is_that_of_the_image() {
+    let bench = Bench::start().await;
+    let body = json!({ "name": "n", "dockerRepository": "me/dst", "dockerImageTag": "1" });
+    let mut shown = bench.post(&path("destinations"), body).await.shown();
+    let one = path(&format!("destinations/{}", text(&shown["id"])));
+    shown["dockerImageTag"] = json!("2");
+    let changed = bench.put(&one, shown).await.shown();
+    assert_eq!(
+        (&changed["dockerImageTag"], &changed["launch"]["image"]),
+        (&json!("2"), &json!("me/dst:2"))
+    );
+    bench.put(&one, json!({ "name": "n", "dockerImageTag": "" })).await.fails(400, "bad-request");
+    assert_eq!(bench.get(&one).await.shown(), changed);
+
+    // An image that is named as a whole has no repository to which a tag could belong.
+    let body = json!({ "name": "n", "launch": { "kind": "docker", "image": "me/src:1" } });
+    let mut shown = bench.post(&path("sources"), body).await.shown();
+    let one = path(&format!("sources/{}", text(&shown["id"])));
+    bench.put(&one, json!({ "name": "n", "dockerImageTag": "2" })).await.fails(400, "bad-request");
+    shown["launch"]["image"] = json!("me/src:2");
+    assert_eq!(bench.put(&one, shown.clone()).await.shown(), shown);
+}
+
+#[tokio::test]
 async fn what_is_no_definition_is_refused() {
     let bench = Bench::start().await;
     for body in [
