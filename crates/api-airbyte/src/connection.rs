@@ -17,7 +17,7 @@ use crate::face::Face;
 use crate::failure::{Answered, Failure};
 use crate::job::ask_to_end;
 use crate::job_list;
-use crate::limit::{CANCEL_WAIT_MAX, CONNECTIONS_MAX, DOCUMENTS_MAX};
+use crate::limit::{CANCEL_WAIT_MAX, CONNECTIONS_MAX, CRON_BYTES_MAX, DOCUMENTS_MAX};
 use crate::timing;
 use crate::token::Caller;
 
@@ -60,6 +60,10 @@ impl GivenTiming {
     fn timing(&self) -> Answered<Timing> {
         match (self.schedule_type.as_str(), &self.cron_expression, self.units, self.time_unit) {
             ("manual", ..) => Ok(Timing::Manual),
+            ("cron", Some(expression), ..) if expression.len() > CRON_BYTES_MAX => {
+                let detail = format!("The cronExpression is over {CRON_BYTES_MAX} bytes.");
+                Err(Failure::invalid(detail))
+            }
             ("cron", Some(expression), ..) if !expression.trim().is_empty() => {
                 Ok(Timing::Cron { cron_expression: expression.trim().to_owned() })
             }

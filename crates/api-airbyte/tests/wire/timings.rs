@@ -69,6 +69,17 @@ async fn of_changes_at_once_the_schedule_has_the_last_one() {
 }
 
 #[tokio::test]
+async fn a_cron_expression_has_a_bound() {
+    let bench = Bench::start().await;
+    let id = text(&bench.connect(cron("0 0 0 * * ?")).await["connectionId"]);
+    let path = format!("/connections/{id}");
+    let minutes = |count: usize| format!("0 {} * * * ?", vec!["1"; count].join(","));
+    bench.patch(&path, cron(&minutes(400))).await.shown();
+    let said = bench.patch(&path, cron(&minutes(500))).await.fails(400, "bad-request");
+    assert_eq!(said, "The cronExpression is over 1000 bytes.");
+}
+
+#[tokio::test]
 async fn cron_makes_jobs_when_its_time_comes() {
     let bench = Bench::start().await;
     let id = text(&bench.connect(cron("0 0 0 1 1 ?")).await["connectionId"]);
