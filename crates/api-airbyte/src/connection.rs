@@ -260,7 +260,11 @@ async fn create(
         return Err(Failure::unprocessable(detail));
     }
     face.make(tenant, &connection).await?;
-    timing::put(&face, tenant, &connection.connection_id).await?;
+    if let Err(failure) = timing::put(&face, tenant, &connection.connection_id).await {
+        // Who hears of a failure makes it again. What stays all the same gets its schedule at the next start.
+        let _left = remove(&face, tenant, std::slice::from_ref(&connection.connection_id)).await;
+        return Err(failure);
+    }
     Ok(Shown(shown_of(&face, tenant, &connection).await?))
 }
 

@@ -117,6 +117,17 @@ async fn a_definition_that_is_read_and_written_back_keeps_its_environment() {
 }
 
 #[tokio::test]
+async fn a_definition_that_is_made_is_shown_also_when_its_connector_cannot_be_asked() {
+    let bench = Bench::with(|config| config.live_jobs_max = 1).await;
+    for name in ["a", "b"] {
+        let body = json!({ "name": name, "launch": { "kind": "command", "command": ["src"] } });
+        let made = bench.post(&path("sources"), body).await.shown();
+        assert_eq!(bench.get(&path(&format!("sources/{}", text(&made["id"])))).await.shown(), made);
+    }
+    assert_eq!(bench.live("airbyte.spec").await, 1);
+}
+
+#[tokio::test]
 async fn a_tag_that_is_changed_is_that_of_the_image() {
     let bench = Bench::start().await;
     let body = json!({ "name": "n", "dockerRepository": "me/dst", "dockerImageTag": "1" });
