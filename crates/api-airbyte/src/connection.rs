@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use crate::answer::{NoContent, Shown, listed};
+use crate::answer::{NoContent, Shown, paged};
 use crate::document::{
     ATTEMPT, Catalog, Configurations, Connection, Destination, Kept, NamespaceDefinition, STATE,
     SchemaUpdates, Source, Status, Stream, SyncMode, TimeUnit, Timing,
@@ -296,21 +296,20 @@ async fn list(
     params: Params,
     page: Page,
 ) -> Answered<Shown<Value>> {
-    let (wanted, tags) = (params.all("workspaceIds"), params.all("tagIds"));
-    let mut found = face.all::<Connection>(&caller.tenant).await?;
+    let tags = params.all("tagIds");
+    let mut found = face.wanted::<Connection>(&caller.tenant, &params).await?;
     found.retain(|found| {
         let has_tag = |tag: &Value| {
             tag.get("tagId").and_then(Value::as_str).is_some_and(|id| tags.contains(&id))
         };
-        (wanted.is_empty() || wanted.contains(&found.is.workspace()))
-            && (tags.is_empty() || found.is.tags.iter().any(has_tag))
+        tags.is_empty() || found.is.tags.iter().any(has_tag)
     });
-    let mut whole = Vec::new();
-    for found in found.iter().skip(page.offset).take(page.limit) {
-        whole.push(shown_of(&face, &caller.tenant, &found.is).await?);
+    let (found, more) = page.part(found);
+    let mut data = Vec::new();
+    for found in found {
+        data.push(shown_of(&face, &caller.tenant, &found.is).await?);
     }
-    let mut whole = whole.into_iter();
-    Ok(listed(found, &page, |_| whole.next().unwrap_or_default()))
+    Ok(paged(data, more, &page))
 }
 
 async fn show(

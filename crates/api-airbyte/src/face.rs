@@ -16,6 +16,7 @@ use windlass_record::rejection::Rejection;
 
 use crate::Settings;
 use crate::document::Kept;
+use crate::extract::Params;
 use crate::failure::{Answered, Failure};
 use crate::limit::{CHANGES_MAX, DOCUMENTS_MAX, LOOK_PAUSE_MAX, LOOK_PAUSE_MIN};
 
@@ -81,6 +82,18 @@ impl Face {
                 return Ok(found);
             }
         }
+    }
+
+    /// The same, in the workspaces that a list is asked for; in any, if it names none.
+    pub(crate) async fn wanted<T: Kept>(
+        &self,
+        tenant: &str,
+        params: &Params,
+    ) -> Answered<Vec<Found<T>>> {
+        let workspaces = params.all("workspaceIds");
+        let mut found = self.all::<T>(tenant).await?;
+        found.retain(|found| workspaces.is_empty() || workspaces.contains(&found.is.workspace()));
+        Ok(found)
     }
 
     /// Ids of a kind that begin so, at most so many, and at most what a partition has of documents.

@@ -209,10 +209,10 @@ pub(crate) async fn list(
     if descending {
         timed.reverse();
     }
-    let more = timed.len() > page.offset.saturating_add(page.limit);
+    let (timed, more) = page.part(timed);
     let (mut data, now_ms) = (Vec::new(), face.now_ms().await?);
-    for (_, job) in timed.iter().skip(page.offset).take(page.limit) {
-        data.push(shown(&face, job, now_ms).await?);
+    for (_, job) in timed {
+        data.push(shown(&face, &job, now_ms).await?);
     }
     Ok(paged(data, more, &page))
 }
