@@ -101,14 +101,14 @@ async fn create<T: Acting>(
     let named = (given.definition_id.as_deref(), connector_type.as_deref());
     let definition = resolved(&face, tenant, T::SIDE, &workspace, named).await?;
     let spec = definition.spec.as_ref();
-    if definition.spec_at.is_none() {
-        // For the next time; now names say what is secret.
-        job::ask_for_spec(&face, tenant, &definition).await?;
-    }
     let id = face.new_id()?;
     let mut configuration = Value::Object(configuration);
     secret::unmasked(&mut configuration, None, "configuration")?;
     seal::<T>(&face, &scope(tenant, T::KIND, &id), &mut configuration, spec)?;
+    if definition.spec_at.is_none() {
+        // For the next time; now names say what is secret.
+        job::ask_for_spec(&face, tenant, &definition).await?;
+    }
     let now_ms = face.now_ms().await?;
     let actor = Actor {
         workspace_id: workspace,
