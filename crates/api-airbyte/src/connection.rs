@@ -4,7 +4,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::answer::{NoContent, Shown, paged};
@@ -101,8 +101,7 @@ impl Given {
         if let Some(configurations) = &self.configurations {
             connection.configurations = configurations.clone();
         }
-        let connection_status = self.status.unwrap_or(connection.status);
-        connection.status = connection_status;
+        connection.status = self.status.unwrap_or(connection.status);
         if let Some(definition) = self.namespace_definition {
             connection.namespace_definition = definition;
         }
@@ -200,17 +199,8 @@ fn all_streams(catalog: &Value) -> Vec<Value> {
     let streams = catalog.get("streams").and_then(Value::as_array).into_iter().flatten();
     let stream = |stream: &Value| {
         let text = |name: &str| stream.get(name).and_then(Value::as_str).map(str::to_owned);
-        let whole = Stream {
-            name: text("name")?,
-            namespace: text("namespace"),
-            sync_mode: None,
-            cursor_field: None,
-            primary_key: None,
-            selected_fields: None,
-            mappers: None,
-            rest: Map::new(),
-        };
-        Some(shown_stream(&whole))
+        let (name, namespace) = (text("name")?, text("namespace"));
+        Some(shown_stream(&Stream { name, namespace, ..Stream::default() }))
     };
     streams.filter_map(stream).collect()
 }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::answer::{Shown, listed};
-use crate::document::{Definition, Destination, Kept, Launch, Side, Source, Workspace};
+use crate::document::{Acting, Definition, Destination, Kept, Launch, Side, Source, Workspace};
 use crate::extract::{At, Object, Page, Params, checked_name};
 use crate::face::{Face, Found};
 use crate::failure::{Answered, Failure};
@@ -356,18 +356,17 @@ async fn remove(
         return Err(Failure::conflict("A definition that is built in cannot be deleted."));
     }
     let is_used = match side {
-        Side::Source => {
-            let all = face.all::<Source>(tenant).await?;
-            all.iter().any(|found| found.is.actor.definition_id == place.id)
-        }
-        Side::Destination => {
-            let all = face.all::<Destination>(tenant).await?;
-            all.iter().any(|found| found.is.actor.definition_id == place.id)
-        }
+        Side::Source => is_used_by::<Source>(&face, tenant, &place.id).await?,
+        Side::Destination => is_used_by::<Destination>(&face, tenant, &place.id).await?,
     };
     if is_used {
         return Err(Failure::conflict(format!("The definition is used by a {}.", side.name())));
     }
     face.delete(tenant, Definition::KIND, &[place.id.into()]).await?;
     Ok(Shown(shown(&found.is)))
+}
+
+async fn is_used_by<T: Acting>(face: &Face, tenant: &str, id: &str) -> Answered<bool> {
+    let all = face.all::<T>(tenant).await?;
+    Ok(all.iter().any(|found| found.is.actor().definition_id == id))
 }

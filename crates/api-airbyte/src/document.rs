@@ -289,7 +289,7 @@ pub(crate) struct Configurations {
 }
 
 /// A stream of a connection.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Stream {
     pub(crate) name: String,

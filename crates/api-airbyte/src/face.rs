@@ -236,7 +236,7 @@ where
 }
 
 /// Why a document was not written.
-pub(crate) enum Missed {
+enum Missed {
     /// It does not have the expected version.
     Changed,
     Failed(Failure),

@@ -18,7 +18,7 @@ use crate::limit::CHANGES_MAX;
 use crate::{job, job_list, quartz};
 
 /// Whose schedules these are.
-pub(crate) const OWNER: &str = "airbyte";
+const OWNER: &str = "airbyte";
 
 /// What their names begin with.
 const PREFIX: &str = "airbyte.";
