@@ -6,7 +6,7 @@ use windlass_record::bound::Bounds;
 use windlass_record::command::Command;
 use windlass_record::schedule::ScheduleName;
 
-use crate::bench::{Bench, TENANT, payload, text};
+use crate::bench::{Bench, TENANT, payload, text, write};
 
 async fn schedule(bench: &Bench, connection: &str) -> Option<Box<Schedule>> {
     let name = ScheduleName { tenant: TENANT.into(), name: format!("airbyte.{connection}").into() };
@@ -186,9 +186,30 @@ async fn an_interval_begins_at_once_and_counts_from_the_run_before() {
 }
 
 #[tokio::test]
-async fn a_schedule_that_a_crash_lost_is_made_again() {
+async fn a_start_brings_schedules_in_line_with_their_connections() {
     let mut bench = Bench::start().await;
-    let id = text(&bench.connect(cron("0 0 0 * * ?")).await["connectionId"]);
+    let made = bench.connect(cron("0 0 0 * * ?")).await;
+    let id = text(&made["connectionId"]);
+    let mut ids = Vec::new();
+    for _ in 0..4 {
+        let mut body = cron("0 0 0 * * ?");
+        body["sourceId"] = made["sourceId"].clone();
+        body["destinationId"] = made["destinationId"].clone();
+        ids.push(text(&bench.post("/connections", body).await.shown()["connectionId"]));
+    }
+    let [same, changed, manual, gone] = ids.try_into().unwrap();
+    let before = schedule(&bench, &same).await.unwrap().version;
+    for (id, timing) in [
+        (&changed, cron("0 0 1 * * ?")["schedule"].clone()),
+        (&manual, json!({ "scheduleType": "manual" })),
+    ] {
+        let (_, mut kept) = bench.document("airbyte.connection", id).await.unwrap();
+        kept["schedule"] = timing;
+        bench.put_documents(vec![write("airbyte.connection", id, kept)]).await;
+    }
+    let mut forget = write("airbyte.connection", &gone, json!({}));
+    forget.bytes = None;
+    bench.put_documents(vec![forget]).await;
     let delete = |name: String| {
         let name = ScheduleName { tenant: TENANT.into(), name: name.into() };
         let command = windlass_record::schedule::DeleteSchedule { name, expected_version: None };
@@ -197,5 +218,10 @@ async fn a_schedule_that_a_crash_lost_is_made_again() {
     };
     bench.gateway().command(delete(format!("airbyte.{id}"))).await.unwrap();
     bench.again().await;
-    assert!(schedule(&bench, &id).await.is_some());
+    assert!(schedule(&bench, &id).await.is_some(), "it was lost");
+    assert_eq!(schedule(&bench, &same).await.unwrap().version, before);
+    let changed = schedule(&bench, &changed).await.unwrap();
+    assert_eq!(&*changed.settings.times.expressions[0].expression, "0 0 1 * * *");
+    assert!(schedule(&bench, &manual).await.is_none());
+    assert!(schedule(&bench, &gone).await.is_none());
 }
