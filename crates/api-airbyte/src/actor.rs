@@ -1,13 +1,15 @@
 //! Sources and destinations, which are the same but for their names. Secrets are sealed before a document
 //! is written and masked in every answer.
 
+use std::collections::HashMap;
+
 use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::answer::{NoContent, Shown, listed};
+use crate::answer::{NoContent, Shown, paged};
 use crate::definition::{resolved, short_type};
 use crate::document::{
     Acting, Actor, Catalog, Connection, Definition, Destination, Kept, Side, Source, Workspace,
@@ -99,14 +101,14 @@ async fn create<T: Acting>(
     let named = (given.definition_id.as_deref(), connector_type.as_deref());
     let definition = resolved(&face, tenant, T::SIDE, &workspace, named).await?;
     let spec = definition.spec.as_ref();
-    if definition.spec_at.is_none() {
-        // For the next time; now names say what is secret.
-        job::ask_for_spec(&face, tenant, &definition).await?;
-    }
     let id = face.new_id()?;
     let mut configuration = Value::Object(configuration);
     secret::unmasked(&mut configuration, None, "configuration")?;
     seal::<T>(&face, &scope(tenant, T::KIND, &id), &mut configuration, spec)?;
+    if definition.spec_at.is_none() {
+        // For the next time; now names say what is secret.
+        job::ask_for_spec(&face, tenant, &definition).await?;
+    }
     let now_ms = face.now_ms().await?;
     let actor = Actor {
         workspace_id: workspace,
@@ -144,21 +146,17 @@ async fn list<T: Acting>(
     params: Params,
     page: Page,
 ) -> Answered<Shown<Value>> {
-    let wanted = params.all("workspaceIds");
-    let mut found = face.all::<T>(&caller.tenant).await?;
-    found.retain(|found| wanted.is_empty() || wanted.contains(&found.is.workspace()));
-    let mut specs: Vec<(String, Option<Value>)> = Vec::new();
-    for found in found.iter().skip(page.offset).take(page.limit) {
-        let definition = &found.is.actor().definition_id;
-        if !specs.iter().any(|(known, _)| known == definition) {
-            specs.push((definition.clone(), spec_of(&face, &caller.tenant, definition).await?));
+    let found = face.wanted::<T>(&caller.tenant, &params).await?;
+    let (found, more) = page.part(found);
+    let (mut specs, mut data) = (HashMap::new(), Vec::new());
+    for Found { is: kept, .. } in &found {
+        let definition = &*kept.actor().definition_id;
+        if !specs.contains_key(definition) {
+            specs.insert(definition, spec_of(&face, &caller.tenant, definition).await?);
         }
+        data.push(shown(kept, specs.get(definition).and_then(Option::as_ref)));
     }
-    Ok(listed(found, &page, |found| {
-        let definition = &found.is.actor().definition_id;
-        let spec = specs.iter().find(|(known, _)| known == definition);
-        shown(&found.is, spec.and_then(|(_, spec)| spec.as_ref()))
-    }))
+    Ok(paged(data, more, &page))
 }
 
 async fn show<T: Acting>(

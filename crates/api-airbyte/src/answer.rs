@@ -28,15 +28,9 @@ impl IntoResponse for NoContent {
 }
 
 /// A page of what was found, with where the others are.
-pub(crate) fn listed<T>(
-    found: Vec<T>,
-    page: &Page,
-    mut shown: impl FnMut(T) -> Value,
-) -> Shown<Value> {
-    let more = found.len() > page.offset.saturating_add(page.limit);
-    let data: Vec<Value> =
-        found.into_iter().skip(page.offset).take(page.limit).map(&mut shown).collect();
-    paged(data, more, page)
+pub(crate) fn listed<T>(found: Vec<T>, page: &Page, shown: impl Fn(T) -> Value) -> Shown<Value> {
+    let (found, more) = page.part(found);
+    paged(found.into_iter().map(shown).collect(), more, page)
 }
 
 /// A page that was made already.

@@ -4,10 +4,10 @@ use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::answer::{NoContent, Shown, listed};
+use crate::answer::{NoContent, Shown, paged};
 use crate::document::{
     ATTEMPT, Catalog, Configurations, Connection, Destination, Kept, NamespaceDefinition, STATE,
     SchemaUpdates, Source, Status, Stream, SyncMode, TimeUnit, Timing,
@@ -17,7 +17,7 @@ use crate::face::Face;
 use crate::failure::{Answered, Failure};
 use crate::job::ask_to_end;
 use crate::job_list;
-use crate::limit::{CANCEL_WAIT_MAX, CONNECTIONS_MAX, DOCUMENTS_MAX};
+use crate::limit::{CANCEL_WAIT_MAX, CONNECTIONS_MAX, CRON_BYTES_MAX, DOCUMENTS_MAX};
 use crate::timing;
 use crate::token::Caller;
 
@@ -60,6 +60,10 @@ impl GivenTiming {
     fn timing(&self) -> Answered<Timing> {
         match (self.schedule_type.as_str(), &self.cron_expression, self.units, self.time_unit) {
             ("manual", ..) => Ok(Timing::Manual),
+            ("cron", Some(expression), ..) if expression.len() > CRON_BYTES_MAX => {
+                let detail = format!("The cronExpression is over {CRON_BYTES_MAX} bytes.");
+                Err(Failure::invalid(detail))
+            }
             ("cron", Some(expression), ..) if !expression.trim().is_empty() => {
                 Ok(Timing::Cron { cron_expression: expression.trim().to_owned() })
             }
@@ -97,8 +101,7 @@ impl Given {
         if let Some(configurations) = &self.configurations {
             connection.configurations = configurations.clone();
         }
-        let connection_status = self.status.unwrap_or(connection.status);
-        connection.status = connection_status;
+        connection.status = self.status.unwrap_or(connection.status);
         if let Some(definition) = self.namespace_definition {
             connection.namespace_definition = definition;
         }
@@ -196,17 +199,8 @@ fn all_streams(catalog: &Value) -> Vec<Value> {
     let streams = catalog.get("streams").and_then(Value::as_array).into_iter().flatten();
     let stream = |stream: &Value| {
         let text = |name: &str| stream.get(name).and_then(Value::as_str).map(str::to_owned);
-        let whole = Stream {
-            name: text("name")?,
-            namespace: text("namespace"),
-            sync_mode: None,
-            cursor_field: None,
-            primary_key: None,
-            selected_fields: None,
-            mappers: None,
-            rest: Map::new(),
-        };
-        Some(shown_stream(&whole))
+        let (name, namespace) = (text("name")?, text("namespace"));
+        Some(shown_stream(&Stream { name, namespace, ..Stream::default() }))
     };
     streams.filter_map(stream).collect()
 }
@@ -256,7 +250,11 @@ async fn create(
         return Err(Failure::unprocessable(detail));
     }
     face.make(tenant, &connection).await?;
-    timing::put(&face, tenant, &connection.connection_id).await?;
+    if let Err(failure) = timing::put(&face, tenant, &connection.connection_id).await {
+        // Who hears of a failure makes it again. What stays all the same gets its schedule at the next start.
+        let _left = remove(&face, tenant, std::slice::from_ref(&connection.connection_id)).await;
+        return Err(failure);
+    }
     Ok(Shown(shown_of(&face, tenant, &connection).await?))
 }
 
@@ -288,21 +286,20 @@ async fn list(
     params: Params,
     page: Page,
 ) -> Answered<Shown<Value>> {
-    let (wanted, tags) = (params.all("workspaceIds"), params.all("tagIds"));
-    let mut found = face.all::<Connection>(&caller.tenant).await?;
+    let tags = params.all("tagIds");
+    let mut found = face.wanted::<Connection>(&caller.tenant, &params).await?;
     found.retain(|found| {
         let has_tag = |tag: &Value| {
             tag.get("tagId").and_then(Value::as_str).is_some_and(|id| tags.contains(&id))
         };
-        (wanted.is_empty() || wanted.contains(&found.is.workspace()))
-            && (tags.is_empty() || found.is.tags.iter().any(has_tag))
+        tags.is_empty() || found.is.tags.iter().any(has_tag)
     });
-    let mut whole = Vec::new();
-    for found in found.iter().skip(page.offset).take(page.limit) {
-        whole.push(shown_of(&face, &caller.tenant, &found.is).await?);
+    let (found, more) = page.part(found);
+    let mut data = Vec::new();
+    for found in found {
+        data.push(shown_of(&face, &caller.tenant, &found.is).await?);
     }
-    let mut whole = whole.into_iter();
-    Ok(listed(found, &page, |_| whole.next().unwrap_or_default()))
+    Ok(paged(data, more, &page))
 }
 
 async fn show(

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::answer::{Shown, listed};
-use crate::document::{Definition, Destination, Kept, Launch, Side, Source, Workspace};
+use crate::document::{Acting, Definition, Destination, Kept, Launch, Side, Source, Workspace};
 use crate::extract::{At, Object, Page, Params, checked_name};
 use crate::face::{Face, Found};
 use crate::failure::{Answered, Failure};
@@ -236,7 +236,8 @@ async fn create(
         rest: Map::new(),
     };
     face.make(&caller.tenant, &definition).await?;
-    job::ask_for_spec(&face, &caller.tenant, &definition).await?;
+    // The definition is made whatever becomes of this: whoever uses it asks again.
+    let _late = job::ask_for_spec(&face, &caller.tenant, &definition).await;
     Ok(Shown(shown(&definition)))
 }
 
@@ -263,18 +264,13 @@ fn launch_of(given: Option<Launch>, repository: &str, tag: &str) -> Answered<Lau
 
 /// A launch as a client gave it, with what was kept before where it sent the mask back.
 fn unmasked(mut launch: Launch, before: Option<&Launch>) -> Answered<Launch> {
-    if let Launch::Command { environment: Some(given), .. } = &mut launch {
-        let before = match before {
-            Some(Launch::Command { environment, .. }) => environment.as_ref(),
-            Some(Launch::Python { .. } | Launch::Docker { .. }) | None => None,
-        };
-        for (name, text) in given {
-            let kept = before.and_then(|before| before.get(name)).map(|kept| json!(kept));
-            let mut value = json!(text);
-            secret::unmasked(&mut value, kept.as_ref(), &format!("launch.environment.{name}"))?;
-            if let Value::String(kept) = value {
-                *text = kept;
-            }
+    let before = before.and_then(Launch::environment);
+    for (name, text) in launch.environment_mut().into_iter().flatten() {
+        let kept = before.and_then(|before| before.get(name)).map(|kept| json!(kept));
+        let mut value = json!(text);
+        secret::unmasked(&mut value, kept.as_ref(), &format!("launch.environment.{name}"))?;
+        if let Value::String(kept) = value {
+            *text = kept;
         }
     }
     Ok(launch)
@@ -307,15 +303,13 @@ async fn update(
             if let Some(name) = &name {
                 definition.name.clone_from(name);
             }
-            if let Some(tag) = &given.docker_image_tag {
-                definition.docker_image_tag.clone_from(tag);
-                if let Launch::Docker { image, .. } = &mut definition.launch {
-                    *image = format!("{}:{tag}", definition.docker_repository);
-                }
-            }
             if let Some(launch) = given.launch.clone() {
                 let before = Some(&definition.launch);
                 definition.launch = launch_of(Some(unmasked(launch, before)?), "", "")?;
+            }
+            // Behind the launch: who reads a definition and changes its tag sends the old image too.
+            if let Some(tag) = &given.docker_image_tag {
+                retag(definition, tag)?;
             }
             if given.documentation_url.is_some() {
                 definition.documentation_url.clone_from(&given.documentation_url);
@@ -333,6 +327,23 @@ async fn update(
     Ok(Shown(shown(&changed)))
 }
 
+/// Gives a definition another tag, and its image with it.
+fn retag(definition: &mut Definition, tag: &str) -> Answered<()> {
+    if tag == definition.docker_image_tag {
+        return Ok(());
+    }
+    if let Launch::Docker { image, .. } = &mut definition.launch {
+        if definition.docker_repository.is_empty() || tag.is_empty() {
+            return Err(Failure::invalid(
+                "A dockerImageTag needs a dockerRepository to belong to, and must not be empty.",
+            ));
+        }
+        *image = format!("{}:{tag}", definition.docker_repository);
+    }
+    tag.clone_into(&mut definition.docker_image_tag);
+    Ok(())
+}
+
 /// Answers with what it was, as the original does.
 async fn remove(
     State(face): State<Face>,
@@ -345,18 +356,17 @@ async fn remove(
         return Err(Failure::conflict("A definition that is built in cannot be deleted."));
     }
     let is_used = match side {
-        Side::Source => {
-            let all = face.all::<Source>(tenant).await?;
-            all.iter().any(|found| found.is.actor.definition_id == place.id)
-        }
-        Side::Destination => {
-            let all = face.all::<Destination>(tenant).await?;
-            all.iter().any(|found| found.is.actor.definition_id == place.id)
-        }
+        Side::Source => is_used_by::<Source>(&face, tenant, &place.id).await?,
+        Side::Destination => is_used_by::<Destination>(&face, tenant, &place.id).await?,
     };
     if is_used {
         return Err(Failure::conflict(format!("The definition is used by a {}.", side.name())));
     }
     face.delete(tenant, Definition::KIND, &[place.id.into()]).await?;
     Ok(Shown(shown(&found.is)))
+}
+
+async fn is_used_by<T: Acting>(face: &Face, tenant: &str, id: &str) -> Answered<bool> {
+    let all = face.all::<T>(tenant).await?;
+    Ok(all.iter().any(|found| found.is.actor().definition_id == id))
 }

@@ -1,6 +1,8 @@
 //! What is kept: each kind of document as a type. `docs/airbyte.md` has all fields; those that are not
 //! ours are in `rest` and stay there.
 
+use std::collections::BTreeMap;
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -114,7 +116,7 @@ pub(crate) enum Launch {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         directory: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        environment: Option<std::collections::BTreeMap<String, String>>,
+        environment: Option<BTreeMap<String, String>>,
     },
     /// A package of PyPI.
     Python {
@@ -128,7 +130,7 @@ pub(crate) enum Launch {
     Docker {
         image: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        environment: Option<std::collections::BTreeMap<String, String>>,
+        environment: Option<BTreeMap<String, String>>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         network: Option<String>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -142,6 +144,26 @@ impl Launch {
     /// An image as its own entry point wants it.
     pub(crate) fn of_image(image: String) -> Launch {
         Launch::Docker { image, environment: None, network: None, mounts: Vec::new(), cpus: None }
+    }
+
+    /// What its program gets in its environment, where its kind has that.
+    pub(crate) fn environment(&self) -> Option<&BTreeMap<String, String>> {
+        match self {
+            Launch::Command { environment, .. } | Launch::Docker { environment, .. } => {
+                environment.as_ref()
+            }
+            Launch::Python { .. } => None,
+        }
+    }
+
+    /// See [`Launch::environment`].
+    pub(crate) fn environment_mut(&mut self) -> Option<&mut BTreeMap<String, String>> {
+        match self {
+            Launch::Command { environment, .. } | Launch::Docker { environment, .. } => {
+                environment.as_mut()
+            }
+            Launch::Python { .. } => None,
+        }
     }
 }
 
@@ -267,7 +289,7 @@ pub(crate) struct Configurations {
 }
 
 /// A stream of a connection.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Stream {
     pub(crate) name: String,

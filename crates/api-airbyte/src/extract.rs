@@ -187,6 +187,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Page {
 }
 
 impl Page {
+    /// Its part of what was found, and whether more follows.
+    pub(crate) fn part<T>(&self, found: Vec<T>) -> (Vec<T>, bool) {
+        let more = found.len() > self.offset.saturating_add(self.limit);
+        (found.into_iter().skip(self.offset).take(self.limit).collect(), more)
+    }
+
     /// The address of another part.
     pub(crate) fn at(&self, offset: usize) -> String {
         format!("{}limit={}&offset={offset}", self.address, self.limit)

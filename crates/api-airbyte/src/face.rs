@@ -16,6 +16,7 @@ use windlass_record::rejection::Rejection;
 
 use crate::Settings;
 use crate::document::Kept;
+use crate::extract::Params;
 use crate::failure::{Answered, Failure};
 use crate::limit::{CHANGES_MAX, DOCUMENTS_MAX, LOOK_PAUSE_MAX, LOOK_PAUSE_MIN};
 
@@ -67,20 +68,44 @@ impl Face {
     /// All documents of a kind, by id. One that cannot be read is passed over: it must not hide the others.
     pub(crate) async fn all<T: Kept>(&self, tenant: &str) -> Answered<Vec<Found<T>>> {
         let mut found = Vec::new();
-        let mut after: Box<str> = "".into();
-        loop {
-            let filter =
-                DocumentFilter { tenant: tenant.into(), kind: T::KIND.into(), after, limit: PAGE };
-            let (documents, more) = self.gateway.whole_documents(filter).await?;
-            let Some(last) = documents.last() else { return Ok(found) };
-            after = last.id.clone();
-            let read = |it: &DocumentView| parsed::<T>(it.version, &it.bytes, T::KIND, &it.id).ok();
-            found.extend(documents.iter().filter_map(read));
-            if !more || found.len() >= DOCUMENTS_MAX {
-                found.truncate(DOCUMENTS_MAX);
-                return Ok(found);
-            }
+        let mut after = Some(Box::default());
+        while let Some(from) = after.take_if(|_| found.len() < DOCUMENTS_MAX) {
+            let (documents, next) = self.some(tenant, from).await?;
+            found.extend(documents.into_iter().filter_map(|(_, found)| found));
+            after = next;
         }
+        found.truncate(DOCUMENTS_MAX);
+        Ok(found)
+    }
+
+    /// Ids of a kind behind this one, each with its document if that can be read, and where more are.
+    pub(crate) async fn some<T: Kept>(
+        &self,
+        tenant: &str,
+        after: Box<str>,
+    ) -> Answered<(Vec<(Box<str>, Option<Found<T>>)>, Option<Box<str>>)> {
+        let filter =
+            DocumentFilter { tenant: tenant.into(), kind: T::KIND.into(), after, limit: PAGE };
+        let (documents, more) = self.gateway.whole_documents(filter).await?;
+        let read = |it: DocumentView| {
+            let found = parsed::<T>(it.version, &it.bytes, T::KIND, &it.id).ok();
+            (it.id, found)
+        };
+        let found: Vec<_> = documents.into_iter().map(read).collect();
+        let next = found.last().filter(|_| more).map(|(id, _)| id.clone());
+        Ok((found, next))
+    }
+
+    /// The same, in the workspaces that a list is asked for; in any, if it names none.
+    pub(crate) async fn wanted<T: Kept>(
+        &self,
+        tenant: &str,
+        params: &Params,
+    ) -> Answered<Vec<Found<T>>> {
+        let workspaces = params.all("workspaceIds");
+        let mut found = self.all::<T>(tenant).await?;
+        found.retain(|found| workspaces.is_empty() || workspaces.contains(&found.is.workspace()));
+        Ok(found)
     }
 
     /// Ids of a kind that begin so, at most so many, and at most what a partition has of documents.
@@ -223,7 +248,7 @@ where
 }
 
 /// Why a document was not written.
-pub(crate) enum Missed {
+enum Missed {
     /// It does not have the expected version.
     Changed,
     Failed(Failure),

@@ -26,6 +26,17 @@ const PAGES_MAX: usize = 10_000;
 /// States of jobs that have ended; `None` is all the others.
 const STATES: [Option<&str>; 4] = [None, Some("completed"), Some("failed"), Some("cancelled")];
 
+/// Where jobs of a status are, as [`JobStatus::of`] has it.
+fn states(status: Option<&str>) -> &'static [Option<&'static str>] {
+    match status {
+        None => &STATES,
+        Some("succeeded") => &[Some("completed")],
+        Some("failed") => &[Some("failed")],
+        Some("cancelled") => &[Some("cancelled")],
+        Some(_) => &[None],
+    }
+}
+
 /// Jobs of syncs, each once, that pass.
 async fn jobs(
     face: &Face,
@@ -67,6 +78,27 @@ pub(crate) async fn live(
     let queue = QueueName { tenant: tenant.into(), queue: SYNC_QUEUE.into() };
     let Some(holder) = face.gateway.holder(queue, connection).await? else { return Ok(None) };
     Ok(face.job(holder).await?.filter(|job| job.outcome.is_none()))
+}
+
+/// Jobs of a connection that pass: the live one is known by its key, whatever else the partition has.
+async fn of_connection(
+    face: &Face,
+    tenant: &str,
+    connection: &str,
+    workspace: Option<&str>,
+    states: &[Option<&'static str>],
+    passes: impl Fn(&JobView) -> bool,
+) -> Answered<Vec<JobView>> {
+    // Before those that ended: one that ends meanwhile is among them.
+    let live = if states.contains(&None) { live(face, tenant, connection).await? } else { None };
+    let ended: Vec<_> = states.iter().copied().filter(Option::is_some).collect();
+    let mut found = jobs(face, tenant, workspace, &ended, &passes).await?;
+    if let Some(live) =
+        live.filter(|live| passes(live) && found.iter().all(|job| job.key != live.key))
+    {
+        found.push(*live);
+    }
+    Ok(found)
 }
 
 /// When the newest job of a connection was made, live or remembered.
@@ -190,7 +222,12 @@ pub(crate) async fn list(
         [one] => Some(*one),
         _ => None,
     };
-    let found = jobs(&face, &caller.tenant, workspace, &STATES, |job| filter.passes(job)).await?;
+    let (tenant, states) = (&*caller.tenant, states(filter.status));
+    let passes = |job: &JobView| filter.passes(job);
+    let found = match filter.connection {
+        Some(id) => of_connection(&face, tenant, id, workspace, states, passes).await?,
+        None => jobs(&face, tenant, workspace, states, passes).await?,
+    };
     let by_update = matches!(order, Order::Updated { .. });
     let mut timed = Vec::with_capacity(found.len());
     for job in found {
@@ -209,10 +246,10 @@ pub(crate) async fn list(
     if descending {
         timed.reverse();
     }
-    let more = timed.len() > page.offset.saturating_add(page.limit);
+    let (timed, more) = page.part(timed);
     let (mut data, now_ms) = (Vec::new(), face.now_ms().await?);
-    for (_, job) in timed.iter().skip(page.offset).take(page.limit) {
-        data.push(shown(&face, job, now_ms).await?);
+    for (_, job) in timed {
+        data.push(shown(&face, &job, now_ms).await?);
     }
     Ok(paged(data, more, &page))
 }

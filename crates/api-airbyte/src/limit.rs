@@ -19,6 +19,9 @@ pub const CONNECTIONS_MAX: usize = DOCUMENTS_MAX;
 /// Jobs that are looked at for a list: live ones, and those that ended.
 pub const JOBS_MAX: usize = 100_000;
 
+/// Bytes of a cron expression: each item of it is spread out.
+pub const CRON_BYTES_MAX: usize = 1_000;
+
 /// How often a change of a document is tried again that somebody else changed meanwhile.
 pub const CHANGES_MAX: u32 = 8;
 

@@ -81,21 +81,21 @@ fn days(day: &str, weekday: &str) -> Result<(String, String), Wrong> {
 }
 
 fn month_days(text: &str) -> Result<String, Wrong> {
-    let items: Result<Vec<String>, Wrong> = text
-        .split(',')
-        .map(|item| match item {
-            "L" | "LW" => Ok(item.to_owned()),
-            _ if item.starts_with("L-") => {
-                let days = number(item.trim_start_matches("L-"), Range { last: 30, ..DAYS })?;
-                Ok(format!("L-{days}"))
-            }
-            _ => match item.strip_suffix('W') {
-                Some(day) => Ok(format!("{}W", number(day, DAYS)?)),
-                None => field(item, DAYS),
-            },
-        })
-        .collect();
+    let items: Result<Vec<String>, Wrong> = text.split(',').map(month_day).collect();
     Ok(items?.join(","))
+}
+
+fn month_day(item: &str) -> Result<String, Wrong> {
+    if matches!(item, "L" | "LW") {
+        return Ok(item.to_owned());
+    }
+    if let Some(days) = item.strip_prefix("L-") {
+        return Ok(format!("L-{}", number(days, Range { last: 30, ..DAYS })?));
+    }
+    match item.strip_suffix('W') {
+        Some(day) => Ok(format!("{}W", number(day, DAYS)?)),
+        None => field(item, DAYS),
+    }
 }
 
 /// From days that count from 1, Sunday, to days that count from 0.
@@ -142,7 +142,8 @@ fn numbers(text: &str, range: Range) -> Result<Vec<u32>, Wrong> {
             None => (item, None),
         };
         let (from, to) = match span {
-            "*" | "" => (range.first, range.last),
+            "*" => (range.first, range.last),
+            "" if step.is_some() => (range.first, range.last),
             _ => match span.split_once('-') {
                 Some((from, to)) => (number(from, range)?, number(to, range)?),
                 None if step.is_some() => (number(span, range)?, range.last),
@@ -214,6 +215,7 @@ mod tests {
             ("0 0 22-1 15W JAN,mar ?", "0 0 0,1,22,23 15W 1,3 *"),
             ("0/10 * * * * ?", "0 * * * * *"),
             ("30,45 5 * LW * ?", "30 5 * LW * *"),
+            ("0 /20 0 * * ?", "0 0,20,40 0 * * *"),
             ("0 0 */6 1/10 * ?", "0 0 0,6,12,18 1,11,21,31 * *"),
             ("0 0 0 * * ? *", "0 0 0 * * *"),
         ] {
@@ -247,6 +249,12 @@ mod tests {
             "0 0 0 ? * 2#6",
             "0 0 0 32 * ?",
             "0 0/0 0 * * ?",
+            "0 5, 0 * * ?",
+            "0 0 , * * ?",
+            "0 0 0 15, * ?",
+            "0 0 0 L-L-3 * ?",
+            "0 0 0 ? * MON,",
+            "0 0 0 * * ? 2026,",
             "x 0 0 * * ?",
             "0 0 0 * * ? 2026 UTC x",
         ] {

@@ -191,10 +191,6 @@ impl<'s> Schemas<'s> {
         }
         Some(all)
     }
-
-    fn below(&self, of: Vec<&'s Value>) -> Schemas<'s> {
-        Schemas { root: self.root, of }
-    }
 }
 
 fn by_schema(
@@ -203,10 +199,23 @@ fn by_schema(
     visit: Visit<'_>,
     depth: usize,
 ) -> Result<(), VaultError> {
+    match schemas.spread() {
+        Some(all) => by_spread(value, schemas.root, &all, visit, depth),
+        None => found(value, visit),
+    }
+}
+
+/// The same, of schemas with all their branches.
+fn by_spread(
+    value: &mut Value,
+    root: &Value,
+    all: &[&Value],
+    visit: Visit<'_>,
+    depth: usize,
+) -> Result<(), VaultError> {
     if depth > DEPTH_MAX {
         return Err(VaultError::Deep);
     }
-    let Some(all) = schemas.spread() else { return found(value, visit) };
     if all.iter().any(|schema| schema.get("airbyte_secret") == Some(&Value::Bool(true))) {
         return found(value, visit);
     }
@@ -216,7 +225,7 @@ fn by_schema(
     match value {
         Value::Object(fields) => {
             for (name, field) in fields {
-                let below = schemas.below(properties(&all, name));
+                let below = Schemas { root, of: properties(all, name) };
                 if below.of.is_empty() {
                     by_looks(field, Place::named(name), visit, depth + 1)?;
                 } else {
@@ -226,10 +235,13 @@ fn by_schema(
             Ok(())
         }
         Value::Array(items) => {
-            let items_of: Vec<&Value> =
-                all.iter().filter_map(|schema| schema.get("items")).collect();
-            let below = schemas.below(items_of);
-            items.iter_mut().try_for_each(|item| by_schema(item, &below, visit, depth + 1))
+            let of = all.iter().filter_map(|schema| schema.get("items")).collect();
+            // Once for all of them.
+            let below = Schemas { root, of }.spread();
+            items.iter_mut().try_for_each(|item| match &below {
+                Some(all) => by_spread(item, root, all, visit, depth + 1),
+                None => found(item, visit),
+            })
         }
         Value::String(text) if looks_secret(text) => found(value, visit),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Ok(()),

@@ -91,19 +91,27 @@ async fn make_missing<T: Kept>(face: &Face, tenant: &str, document: &T) -> Answe
 
 /// A crash may have come between a connection and its schedule, or between it and what it left.
 async fn align(face: &Face, tenant: &str, started: &mut Started) -> Answered<()> {
-    // By their ids: one that cannot be read is there all the same. All of them, however many: what belongs to
-    // none of them is removed.
-    let known = face.ids(tenant, Connection::KIND, "", usize::MAX).await?;
-    let known: BTreeSet<&str> = known.iter().map(|id| &**id).collect();
-    for connection in &known {
-        if let Err(failure) = timing::put(face, tenant, connection).await {
-            started.problems.push(format!("connection {connection}: {failure}"));
+    let mut schedules = timing::all(face, tenant).await?;
+    // All of them, however many: what belongs to none of them is removed.
+    let (mut known, mut after) = (BTreeSet::new(), Some(Box::default()));
+    while let Some(from) = after {
+        let (connections, next) = face.some::<Connection>(tenant, from).await?;
+        for (id, found) in connections {
+            let old = schedules.remove(&*id);
+            let aligned = match &found {
+                Some(found) => timing::align(face, tenant, &found.is, old.as_ref()).await,
+                // It is there all the same, and says itself why it cannot be read.
+                None => timing::put(face, tenant, &id).await,
+            };
+            if let Err(failure) = aligned {
+                started.problems.push(format!("connection {id}: {failure}"));
+            }
+            known.insert(id);
         }
+        after = next;
     }
-    for connection in timing::scheduled(face, tenant).await? {
-        if !known.contains(connection.as_str())
-            && let Err(failure) = timing::delete(face, tenant, &connection).await
-        {
+    for connection in schedules.keys() {
+        if let Err(failure) = timing::delete(face, tenant, connection).await {
             started.problems.push(format!("the schedule of {connection}: {failure}"));
         }
     }
@@ -114,7 +122,7 @@ async fn align(face: &Face, tenant: &str, started: &mut Started) -> Answered<()>
 async fn sweep(
     face: &Face,
     tenant: &str,
-    known: &BTreeSet<&str>,
+    known: &BTreeSet<Box<str>>,
     started: &mut Started,
 ) -> Answered<()> {
     let mut left: BTreeSet<String> = BTreeSet::new();

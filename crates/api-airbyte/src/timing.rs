@@ -1,5 +1,7 @@
 //! When connections sync by themselves: a schedule of the engine each, that this face owns.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 use windlass_gateway::GatewayError;
 use windlass_gateway::request::{Answer, Schedule, ScheduleFilter};
@@ -18,7 +20,7 @@ use crate::limit::CHANGES_MAX;
 use crate::{job, job_list, quartz};
 
 /// Whose schedules these are.
-pub(crate) const OWNER: &str = "airbyte";
+const OWNER: &str = "airbyte";
 
 /// What their names begin with.
 const PREFIX: &str = "airbyte.";
@@ -89,6 +91,20 @@ pub(crate) async fn put(face: &Face, tenant: &str, connection: &str) -> Answered
     Ok(())
 }
 
+/// The same at a start, which has read all connections and schedules: most have what they must have.
+pub(crate) async fn align(
+    face: &Face,
+    tenant: &str,
+    connection: &Connection,
+    old: Option<&Schedule>,
+) -> Answered<()> {
+    let is_in_line = match wanted(face, tenant, connection, old, Why::Changed).await? {
+        Some(wanted) => !wanted.is_due && old.is_some_and(|old| wanted.is_as(old)),
+        None => old.is_none(),
+    };
+    if is_in_line { Ok(()) } else { put(face, tenant, &connection.connection_id).await }
+}
+
 /// A job of a connection was made beside its times: an interval counts from it.
 pub(crate) async fn ran(face: &Face, tenant: &str, connection: &Connection) -> Answered<()> {
     if !matches!(connection.schedule, Timing::Basic { .. }) {
@@ -120,23 +136,16 @@ async fn written(face: &Face, tenant: &str, id: &str, why: Why) -> Answered<bool
             // It was deleted meanwhile.
             None => None,
         };
-        let Some(Wanted { settings, pause, is_due }) = wanted else {
+        let Some(wanted) = wanted else {
             if version == 0 || is_written(delete_as(face, name.clone(), Some(version)).await)? {
                 return Ok(false);
             }
             continue;
         };
-        let is_same = old.as_deref().is_some_and(|old| {
-            let is_as_it_was = match &pause {
-                PutPause::AsItIs => true,
-                PutPause::Running => old.paused.is_none(),
-                PutPause::Paused(_) => old.paused.is_some(),
-            };
-            old.settings == settings && is_as_it_was
-        });
-        if is_same {
-            return Ok(is_due);
+        if old.as_deref().is_some_and(|old| wanted.is_as(old)) {
+            return Ok(wanted.is_due);
         }
+        let Wanted { settings, pause, is_due } = wanted;
         let expected_version = Some(version);
         let put = PutSchedule { name: name.clone(), expected_version, settings, pause };
         if !is_written(ask(face, ScheduleCommand::Put(Box::new(put))).await)? {
@@ -174,6 +183,18 @@ struct Wanted {
     pause: PutPause,
     /// Whether a run is due at once.
     is_due: bool,
+}
+
+impl Wanted {
+    /// Whether a schedule is that already.
+    fn is_as(&self, old: &Schedule) -> bool {
+        let is_paused_so = match &self.pause {
+            PutPause::AsItIs => true,
+            PutPause::Running => old.paused.is_none(),
+            PutPause::Paused(_) => old.paused.is_some(),
+        };
+        old.settings == self.settings && is_paused_so
+    }
 }
 
 /// `None` is no schedule at all.
@@ -287,9 +308,9 @@ async fn ask(face: &Face, command: ScheduleCommand) -> Result<Answer, GatewayErr
     face.gateway.command(Command::Schedule(command)).await
 }
 
-/// Connections that have schedules of ours.
-pub(crate) async fn scheduled(face: &Face, tenant: &str) -> Answered<Vec<String>> {
-    let mut found = Vec::new();
+/// Our schedules, by connection.
+pub(crate) async fn all(face: &Face, tenant: &str) -> Answered<HashMap<String, Schedule>> {
+    let mut found = HashMap::new();
     let mut after = Some(Box::default());
     while let Some(from) = after {
         let filter = ScheduleFilter {
@@ -300,8 +321,10 @@ pub(crate) async fn scheduled(face: &Face, tenant: &str) -> Answered<Vec<String>
             limit: PAGE,
         };
         let page = face.gateway.schedules(filter).await?;
-        let names = page.schedules.iter().filter_map(|it| it.name.name.strip_prefix(PREFIX));
-        found.extend(names.map(str::to_owned));
+        found.extend(page.schedules.into_iter().filter_map(|schedule| {
+            let connection = schedule.name.name.strip_prefix(PREFIX)?.to_owned();
+            Some((connection, schedule))
+        }));
         after = page.next;
     }
     Ok(found)

@@ -63,17 +63,20 @@ fn client_of<'s>(settings: &'s Settings, headers: &HeaderMap, now_ms: u64) -> An
 /// A token is `<client>.<end>.<proof>`, the first and the last in base64.
 fn by_token<'s>(settings: &'s Settings, token: &str, now_ms: u64) -> Option<&'s Client> {
     let (said, proof) = token.rsplit_once('.')?;
-    let proof = BASE64.decode(proof).ok()?;
-    if !settings.vault.has_signed(said, &proof) {
-        return None;
-    }
     let (id, end) = said.split_once('.')?;
-    let end: u64 = end.parse().ok()?;
-    if end <= now_ms / 1_000 {
+    let id = String::from_utf8(BASE64.decode(id).ok()?).ok()?;
+    let client = settings.clients.iter().find(|client| client.id == id)?;
+    let proof = BASE64.decode(proof).ok()?;
+    if !settings.vault.has_signed(&signed(said, &client.secret), &proof) {
         return None;
     }
-    let id = String::from_utf8(BASE64.decode(id).ok()?).ok()?;
-    settings.clients.iter().find(|client| client.id == id)
+    let end: u64 = end.parse().ok()?;
+    (end > now_ms / 1_000).then_some(client)
+}
+
+/// What a token's proof is of: its client's secret too, so that no token outlives the secret it was given for.
+fn signed(said: &str, secret: &str) -> String {
+    format!("{said}.{secret}")
 }
 
 fn by_password<'s>(settings: &'s Settings, text: &str) -> Option<&'s Client> {
@@ -87,10 +90,10 @@ fn known<'s>(settings: &'s Settings, id: &str, secret: &str) -> Option<&'s Clien
     settings.vault.same(&client.secret, secret).then_some(client)
 }
 
-fn token(settings: &Settings, id: &str, now_ms: u64) -> String {
+fn token(settings: &Settings, id: &str, secret: &str, now_ms: u64) -> String {
     let end = now_ms / 1_000 + TOKEN_SECONDS;
     let said = format!("{}.{end}", BASE64.encode(id));
-    let proof = BASE64.encode(settings.vault.sign(&said));
+    let proof = BASE64.encode(settings.vault.sign(&signed(&said, secret)));
     format!("{said}.{proof}")
 }
 
@@ -134,7 +137,7 @@ async fn give(State(face): State<Face>, request: Request) -> Answered<Shown<Valu
     if !settings.clients.is_empty() && known(settings, &id, &secret).is_none() {
         return Err(Failure::unauthorized("No client has this id and secret."));
     }
-    let token = token(settings, &id, face.now_ms().await?);
+    let token = token(settings, &id, &secret, face.now_ms().await?);
     Ok(Shown(json!({
         "access_token": token, "token_type": "Bearer", "expires_in": TOKEN_SECONDS,
     })))

@@ -80,9 +80,7 @@ async fn list(
     params: Params,
     page: Page,
 ) -> Answered<Shown<Value>> {
-    let wanted = params.all("workspaceIds");
-    let mut found = face.all::<Workspace>(&caller.tenant).await?;
-    found.retain(|found| wanted.is_empty() || wanted.contains(&found.is.id()));
+    let found = face.wanted::<Workspace>(&caller.tenant, &params).await?;
     Ok(listed(found, &page, |found| shown(&found.is)))
 }
 

@@ -1,6 +1,6 @@
 //! The Airbyte face, as a part of the server: its key, its clients, its routes.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -53,7 +53,15 @@ fn vault_by(
 /// The routes.
 pub(crate) async fn router(gateway: &Gateway, config: &Config) -> Result<Router, ServeError> {
     let vault = Arc::new(vault(&config.data_dir)?);
-    let settings = Settings { vault, clients: clients(config)?, retry: config.airbyte_retry() };
+    let clients = clients(config)?;
+    let unserved = unserved(config, &clients);
+    if !unserved.is_empty() {
+        tracing::warn!(
+            tenants = ?unserved,
+            "the launcher of connectors works for the tenant default: jobs of these wait until somebody else takes them"
+        );
+    }
+    let settings = Settings { vault, clients, retry: config.airbyte_retry() };
     let (router, started) = windlass_api_airbyte::open(gateway, settings).await;
     for problem in &started.problems {
         tracing::warn!(%problem, "something of Airbyte's face could not be brought in order");
@@ -65,6 +73,15 @@ pub(crate) async fn router(gateway: &Gateway, config: &Config) -> Result<Router,
         );
     }
     Ok(router)
+}
+
+/// Tenants of clients whose jobs the launcher of this server does not take.
+fn unserved<'c>(config: &Config, clients: &'c [Client]) -> BTreeSet<&'c str> {
+    let launched = config.connector_settings().map(|settings| settings.tenant);
+    let tenants = clients.iter().map(|client| client.tenant.as_str());
+    tenants
+        .filter(|tenant| launched.as_deref().is_some_and(|launched| launched != *tenant))
+        .collect()
 }
 
 /// The file of clients.
@@ -116,4 +133,25 @@ fn clients(config: &Config) -> Result<Vec<Client>, ConfigError> {
     }
     let client = |entry: Entry| Client { id: entry.id, secret: entry.secret, tenant: entry.tenant };
     Ok(file.client.into_iter().map(client).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Switch;
+
+    #[test]
+    fn tenants_that_the_launcher_does_not_serve_are_said() {
+        let client = |tenant: &str| Client {
+            id: tenant.to_owned(),
+            secret: "s".to_owned(),
+            tenant: tenant.to_owned(),
+        };
+        let clients = [client("default"), client("b"), client("a"), client("b")];
+        let mut config = Config { sandbox_program: Some("windlass".into()), ..Config::default() };
+        assert_eq!(unserved(&config, &clients), BTreeSet::from(["a", "b"]));
+        assert!(unserved(&config, &clients[..1]).is_empty());
+        config.connectors = Switch::Off;
+        assert!(unserved(&config, &clients).is_empty(), "another server has its own launcher");
+    }
 }

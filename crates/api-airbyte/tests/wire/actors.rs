@@ -80,6 +80,7 @@ async fn what_is_no_source_is_refused() {
         ("configuration", json!([]), 400),
         ("configuration", json!({}), 400),
         ("configuration", json!({ "sourceType": "nothing" }), 400),
+        ("configuration", json!({ "sourceType": "faker", "seed": "**********" }), 400),
         ("definitionId", json!(NOWHERE), 404),
     ] {
         let mut body = whole.clone();
@@ -87,6 +88,7 @@ async fn what_is_no_source_is_refused() {
         let answer = bench.post("/sources", body).await;
         assert_eq!(answer.status, status, "{field} {value}: {}", answer.text());
     }
+    assert_eq!(bench.live("airbyte.spec").await, 0, "nobody is asked for what is refused");
     let path = format!("/sources/{}", bench.source().await);
     let moved = json!({ "workspaceId": NOWHERE });
     bench.patch(&path, moved).await.fails(400, "bad-request");

@@ -107,7 +107,13 @@ impl Bench {
 
     /// The same data in a new server, after a crash.
     pub(crate) async fn again(&mut self) {
+        self.again_with(|_| {}).await;
+    }
+
+    /// The same, with other settings.
+    pub(crate) async fn again_with(&mut self, change: impl FnOnce(&mut Config)) {
         self.server.take().unwrap().kill().await;
+        change(&mut self.config);
         self.server = Some(start(self.config.clone()).await.unwrap());
     }
 

@@ -93,24 +93,62 @@ async fn a_command_of_this_machine_is_a_connector() {
 #[tokio::test]
 async fn a_definition_that_is_read_and_written_back_keeps_its_environment() {
     let bench = Bench::start().await;
-    let launch = json!({
-        "kind": "command", "command": ["dst"], "environment": { "KEY": "hush", "OLD": "gone" },
-    });
-    let made = bench.post(&path("destinations"), json!({ "name": "n", "launch": launch })).await;
-    let mut shown = made.shown();
-    let id = text(&shown["id"]);
-    let one = path(&format!("destinations/{id}"));
-    let environment = &mut shown["launch"]["environment"];
-    environment.as_object_mut().unwrap().remove("OLD");
-    environment["NEW"] = json!("n");
-    bench.put(&one, shown.clone()).await.shown();
-    let (_, kept) = bench.document("airbyte.definition", &id).await.unwrap();
-    assert_eq!(kept["launch"]["environment"], json!({ "KEY": "hush", "NEW": "n" }));
+    let environment = json!({ "KEY": "hush", "OLD": "gone" });
+    for launch in [
+        json!({ "kind": "command", "command": ["dst"], "environment": environment }),
+        json!({ "kind": "docker", "image": "dst:1", "environment": environment }),
+    ] {
+        let body = json!({ "name": "n", "launch": launch });
+        let mut shown = bench.post(&path("destinations"), body).await.shown();
+        let id = text(&shown["id"]);
+        let one = path(&format!("destinations/{id}"));
+        let environment = &mut shown["launch"]["environment"];
+        environment.as_object_mut().unwrap().remove("OLD");
+        environment["NEW"] = json!("n");
+        bench.put(&one, shown.clone()).await.shown();
+        let (_, kept) = bench.document("airbyte.definition", &id).await.unwrap();
+        assert_eq!(kept["launch"]["environment"], json!({ "KEY": "hush", "NEW": "n" }), "{launch}");
 
-    shown["launch"]["environment"] = json!({ "OTHER": "**********" });
-    let said = bench.put(&one, shown.clone()).await.fails(400, "bad-request");
-    assert!(said.starts_with("launch.environment.OTHER is the mask"), "{said}");
-    bench.post(&path("destinations"), shown).await.fails(400, "bad-request");
+        shown["launch"]["environment"] = json!({ "OTHER": "**********" });
+        let said = bench.put(&one, shown.clone()).await.fails(400, "bad-request");
+        assert!(said.starts_with("launch.environment.OTHER is the mask"), "{said}");
+        bench.post(&path("destinations"), shown).await.fails(400, "bad-request");
+    }
+}
+
+#[tokio::test]
+async fn a_definition_that_is_made_is_shown_also_when_its_connector_cannot_be_asked() {
+    let bench = Bench::with(|config| config.live_jobs_max = 1).await;
+    for name in ["a", "b"] {
+        let body = json!({ "name": name, "launch": { "kind": "command", "command": ["src"] } });
+        let made = bench.post(&path("sources"), body).await.shown();
+        assert_eq!(bench.get(&path(&format!("sources/{}", text(&made["id"])))).await.shown(), made);
+    }
+    assert_eq!(bench.live("airbyte.spec").await, 1);
+}
+
+#[tokio::test]
+async fn a_tag_that_is_changed_is_that_of_the_image() {
+    let bench = Bench::start().await;
+    let body = json!({ "name": "n", "dockerRepository": "me/dst", "dockerImageTag": "1" });
+    let mut shown = bench.post(&path("destinations"), body).await.shown();
+    let one = path(&format!("destinations/{}", text(&shown["id"])));
+    shown["dockerImageTag"] = json!("2");
+    let changed = bench.put(&one, shown).await.shown();
+    assert_eq!(
+        (&changed["dockerImageTag"], &changed["launch"]["image"]),
+        (&json!("2"), &json!("me/dst:2"))
+    );
+    bench.put(&one, json!({ "name": "n", "dockerImageTag": "" })).await.fails(400, "bad-request");
+    assert_eq!(bench.get(&one).await.shown(), changed);
+
+    // An image that is named as a whole has no repository to which a tag could belong.
+    let body = json!({ "name": "n", "launch": { "kind": "docker", "image": "me/src:1" } });
+    let mut shown = bench.post(&path("sources"), body).await.shown();
+    let one = path(&format!("sources/{}", text(&shown["id"])));
+    bench.put(&one, json!({ "name": "n", "dockerImageTag": "2" })).await.fails(400, "bad-request");
+    shown["launch"]["image"] = json!("me/src:2");
+    assert_eq!(bench.put(&one, shown.clone()).await.shown(), shown);
 }
 
 #[tokio::test]

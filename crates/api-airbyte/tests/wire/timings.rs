@@ -2,13 +2,49 @@
 
 use serde_json::{Value, json};
 use windlass_gateway::request::Schedule;
+use windlass_record::bound::Bounds;
+use windlass_record::command::Command;
 use windlass_record::schedule::ScheduleName;
 
-use crate::bench::{Bench, TENANT, payload, text};
+use crate::bench::{Bench, TENANT, payload, text, write};
 
 async fn schedule(bench: &Bench, connection: &str) -> Option<Box<Schedule>> {
     let name = ScheduleName { tenant: TENANT.into(), name: format!("airbyte.{connection}").into() };
     bench.gateway().schedule(name).await.unwrap()
+}
+
+/// As many schedules as there may be, of somebody else.
+async fn schedule_all_there_may_be(bench: &Bench) {
+    use windlass_record::schedule::{
+        CatchUp, Overlap, PutPause, PutSchedule, ScheduleAction, ScheduleCommand, ScheduleSettings,
+        ScheduleTime, ScheduleTimes,
+    };
+    let time = ScheduleTime { expression: "0 0 0 1 1 *".into(), zone: "UTC".into() };
+    let settings = ScheduleSettings {
+        owner: "".into(),
+        spec: "".into(),
+        times: ScheduleTimes { expressions: vec![time], ..ScheduleTimes::default() },
+        overlap: Overlap::Skip,
+        catch_up: CatchUp::One,
+        action: ScheduleAction::Workflow { request: "{}".into() },
+    };
+    let mut puts = tokio::task::JoinSet::new();
+    for number in 0..Bounds::default().schedules_max {
+        if puts.len() >= 1_000 {
+            puts.join_next().await.unwrap().unwrap();
+        }
+        let name = format!("s{number}").into();
+        let put = PutSchedule {
+            name: ScheduleName { tenant: "other".into(), name },
+            expected_version: None,
+            settings: settings.clone(),
+            pause: PutPause::AsItIs,
+        };
+        let command = Command::Schedule(ScheduleCommand::Put(Box::new(put)));
+        let gateway = bench.gateway().clone();
+        puts.spawn(async move { gateway.command(command).await.map(|_| ()).unwrap() });
+    }
+    puts.join_all().await;
 }
 
 /// From when its interval counts.
@@ -69,12 +105,36 @@ async fn of_changes_at_once_the_schedule_has_the_last_one() {
 }
 
 #[tokio::test]
+async fn a_cron_expression_has_a_bound() {
+    let bench = Bench::start().await;
+    let id = text(&bench.connect(cron("0 0 0 * * ?")).await["connectionId"]);
+    let path = format!("/connections/{id}");
+    let minutes = |count: usize| format!("0 {} * * * ?", vec!["1"; count].join(","));
+    bench.patch(&path, cron(&minutes(400))).await.shown();
+    let said = bench.patch(&path, cron(&minutes(500))).await.fails(400, "bad-request");
+    assert_eq!(said, "The cronExpression is over 1000 bytes.");
+}
+
+#[tokio::test]
+async fn a_connection_whose_schedule_is_refused_is_not_made() {
+    let bench = Bench::start().await;
+    let made = bench.connect(json!({})).await;
+    schedule_all_there_may_be(&bench).await;
+    let mut body = cron("0 0 0 * * ?");
+    body["sourceId"] = made["sourceId"].clone();
+    body["destinationId"] = made["destinationId"].clone();
+    let refused = bench.post("/connections", body).await;
+    assert_eq!(refused.status, 429, "{}", refused.text());
+    assert_eq!(bench.get("/connections").await.shown()["data"], json!([made]));
+}
+
+#[tokio::test]
 async fn cron_makes_jobs_when_its_time_comes() {
     let bench = Bench::start().await;
     let id = text(&bench.connect(cron("0 0 0 1 1 ?")).await["connectionId"]);
     let name = ScheduleName { tenant: TENANT.into(), name: format!("airbyte.{id}").into() };
     let run = windlass_record::schedule::ScheduleCommand::RunNow(name);
-    bench.gateway().command(windlass_record::command::Command::Schedule(run)).await.unwrap();
+    bench.gateway().command(Command::Schedule(run)).await.unwrap();
     let job = bench.take("airbyte.sync").await;
     let payload = payload(&job);
     assert_eq!((&payload["connectionId"], &payload["scheduled"]), (&json!(id), &json!(true)));
@@ -126,16 +186,42 @@ async fn an_interval_begins_at_once_and_counts_from_the_run_before() {
 }
 
 #[tokio::test]
-async fn a_schedule_that_a_crash_lost_is_made_again() {
+async fn a_start_brings_schedules_in_line_with_their_connections() {
     let mut bench = Bench::start().await;
-    let id = text(&bench.connect(cron("0 0 0 * * ?")).await["connectionId"]);
+    let made = bench.connect(cron("0 0 0 * * ?")).await;
+    let id = text(&made["connectionId"]);
+    let mut ids = Vec::new();
+    for _ in 0..4 {
+        let mut body = cron("0 0 0 * * ?");
+        body["sourceId"] = made["sourceId"].clone();
+        body["destinationId"] = made["destinationId"].clone();
+        ids.push(text(&bench.post("/connections", body).await.shown()["connectionId"]));
+    }
+    let [same, changed, manual, gone] = ids.try_into().unwrap();
+    let before = schedule(&bench, &same).await.unwrap().version;
+    for (id, timing) in [
+        (&changed, cron("0 0 1 * * ?")["schedule"].clone()),
+        (&manual, json!({ "scheduleType": "manual" })),
+    ] {
+        let (_, mut kept) = bench.document("airbyte.connection", id).await.unwrap();
+        kept["schedule"] = timing;
+        bench.put_documents(vec![write("airbyte.connection", id, kept)]).await;
+    }
+    let mut forget = write("airbyte.connection", &gone, json!({}));
+    forget.bytes = None;
+    bench.put_documents(vec![forget]).await;
     let delete = |name: String| {
         let name = ScheduleName { tenant: TENANT.into(), name: name.into() };
         let command = windlass_record::schedule::DeleteSchedule { name, expected_version: None };
         let command = windlass_record::schedule::ScheduleCommand::Delete(command);
-        windlass_record::command::Command::Schedule(command)
+        Command::Schedule(command)
     };
     bench.gateway().command(delete(format!("airbyte.{id}"))).await.unwrap();
     bench.again().await;
-    assert!(schedule(&bench, &id).await.is_some());
+    assert!(schedule(&bench, &id).await.is_some(), "it was lost");
+    assert_eq!(schedule(&bench, &same).await.unwrap().version, before);
+    let changed = schedule(&bench, &changed).await.unwrap();
+    assert_eq!(&*changed.settings.times.expressions[0].expression, "0 0 1 * * *");
+    assert!(schedule(&bench, &manual).await.is_none());
+    assert!(schedule(&bench, &gone).await.is_none());
 }

@@ -36,12 +36,11 @@ async fn a_token_is_given_for_either_body() {
 const CLIENTS: &str = "[[client]]\nid = 'a.a'\nsecret = 'sa'\n\n\
     [[client]]\nid = 'b'\nsecret = 'sb'\ntenant = 'other'\n";
 
-async fn guarded() -> (Bench, tempfile::TempDir) {
-    let dir = tempfile::tempdir().unwrap();
+/// The file of clients.
+fn clients(dir: &tempfile::TempDir, text: &str) -> String {
     let path = dir.path().join("clients.toml");
-    std::fs::write(&path, CLIENTS).unwrap();
-    let path = path.to_str().unwrap().to_owned();
-    (Bench::with(|config| config.airbyte_clients = path).await, dir)
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
 }
 
 async fn token(bench: &Bench, id: &str, secret: &str) -> String {
@@ -56,7 +55,9 @@ async fn workspaces(bench: &Bench, authorization: &str) -> crate::bench::Answer 
 
 #[tokio::test]
 async fn with_a_list_of_clients_a_token_says_whose_things_are_seen() {
-    let (mut bench, _dir) = guarded().await;
+    let dir = tempfile::tempdir().unwrap();
+    let path = clients(&dir, CLIENTS);
+    let mut bench = Bench::with(|config| config.airbyte_clients = path).await;
     bench.get("/health").await;
     let refused = bench.get("/workspaces").await;
     refused.fails(401, "unauthorized");
@@ -93,6 +94,23 @@ async fn with_a_list_of_clients_a_token_says_whose_things_are_seen() {
 
     bench.again().await;
     workspaces(&bench, &format!("Bearer {a}")).await.shown();
+}
+
+#[tokio::test]
+async fn a_token_is_no_good_without_the_secret_it_was_given_for() {
+    // Without a list any secret gets a token.
+    let mut bench = Bench::start().await;
+    let open = format!("Bearer {}", token(&bench, "a.a", "guessed").await);
+    let dir = tempfile::tempdir().unwrap();
+    let path = clients(&dir, CLIENTS);
+    bench.again_with(|config| config.airbyte_clients = path).await;
+    workspaces(&bench, &open).await.fails(401, "unauthorized");
+
+    let (a, b) = (token(&bench, "a.a", "sa").await, token(&bench, "b", "sb").await);
+    clients(&dir, &CLIENTS.replace("'sa'", "'changed'"));
+    bench.again().await;
+    workspaces(&bench, &format!("Bearer {a}")).await.fails(401, "unauthorized");
+    workspaces(&bench, &format!("Bearer {b}")).await.shown();
 }
 
 #[tokio::test]

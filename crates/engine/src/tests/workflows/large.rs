@@ -236,11 +236,9 @@ fn largest_frame(check: &mut Check) -> usize {
 fn no_frame_holds_many_large_texts() {
     let mut check = Check::new();
     let branch = |n: usize| {
-        let mut branch = json!([{ "name": "sub", "taskReferenceName": format!("b{n}"),
+        json!([{ "name": "sub", "taskReferenceName": format!("b{n}"),
             "type": "SUB_WORKFLOW", "subWorkflowParam": { "name": "child" },
-            "inputParameters": { "t": "${workflow.input.text}" } }]);
-        branch[0]["taskReferenceName"] = json!(format!("b{n}"));
-        branch
+            "inputParameters": { "t": "${workflow.input.text}" } }])
     };
     check.define(&definition(
         "w",
