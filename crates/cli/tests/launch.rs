@@ -47,8 +47,13 @@ impl Bench {
 
     /// A sync from such a source to our destination.
     fn sync(&mut self, launch: &Value) -> u64 {
+        self.sync_with(launch, &json!({ "count": 10 }))
+    }
+
+    /// The same of a source with a configuration.
+    fn sync_with(&mut self, launch: &Value, configuration: &Value) -> u64 {
         let definition = json!({ "name": "x", "launch": launch });
-        let source = self.api.actor("source", &definition, &json!({ "count": 10 }));
+        let source = self.api.actor("source", &definition, configuration);
         let destination = self.api.destination(&self.path("out.db"));
         let connection = self.api.connect(&source, &destination);
         self.api.sync(&connection)
@@ -160,6 +165,33 @@ fn two_who_add_the_same_install_it_once() {
         shown["addedAt"].as_u64().unwrap()
     });
     assert_eq!(added[0], added[1], "the second one found what the first one installed");
+}
+
+/// Our own source, as a command.
+fn own() -> Value {
+    let script = connectors().join("source.py");
+    json!({ "kind": "command", "command": [python(), "-S", script] })
+}
+
+#[test]
+fn an_end_that_one_message_does_not_hold_is_told() {
+    let mut bench = Bench::start(&[], &[]);
+    let large = json!({ "count": 10, "schema_pad": 2_900_000, "state_pad": 1_900_000 });
+    let job = bench.sync_with(&own(), &large);
+    bench.api.ends(job, "succeeded");
+    assert_eq!(rows(&bench.path("out.db")), 10);
+    let source = bench.api.ask("GET", "/sources", &Value::Null)["data"][0]["sourceId"].clone();
+    let path = format!("/streams?sourceId={}", source.as_str().unwrap());
+    assert_eq!(bench.api.ask("GET", &path, &Value::Null)[0]["streamName"], "a");
+}
+
+#[test]
+fn a_new_configuration_that_is_refused_is_left_out() {
+    let mut bench = Bench::start(&[], &[]);
+    let large = json!({ "mode": "control", "count": 10, "control_pad": 5 << 20 });
+    let job = bench.sync_with(&own(), &large);
+    bench.api.ends(job, "succeeded");
+    assert_eq!(rows(&bench.path("out.db")), 10);
 }
 
 #[test]

@@ -41,13 +41,14 @@ def names(catalog):
 def plain(config, catalog, cursors):
     """Records with an id that counts up, a state behind every few: goes on where a state says."""
     every, pad = config.get("state_every", 5), "x" * config.get("pad", 0)
+    heavy = {"pad": "x" * config["state_pad"]} if "state_pad" in config else {}
     for stream in names(catalog):
         status(stream, "STARTED")
         begin = cursors.get(stream, {}).get("cursor", 0)
         for number in range(begin, config.get("count", 10)):
             record(stream, {"id": number, "text": pad})
             if (number + 1) % every == 0:
-                state(stream, {"cursor": number + 1})
+                state(stream, {"cursor": number + 1, **heavy})
                 OUT.flush()
                 if config.get("pause_s"):
                     time.sleep(config["pause_s"])
@@ -205,7 +206,7 @@ def close_early(config, catalog, cursors):
 
 
 def rotate(config):
-    new = {**config, "token": "rotated"}
+    new = {**config, "token": "rotated", "padding": "x" * config.get("control_pad", 0)}
     say({"type": "CONTROL", "control": {"type": "CONNECTOR_CONFIG", "emitted_at": 1.5, "connectorConfig": {"config": new}}})
 
 
@@ -275,6 +276,7 @@ def check(config):
 
 def discover(config):
     schema = {"type": "object", "properties": {"id": {"type": "integer"}, "text": {"type": "string"}}}
+    schema["description"] = "x" * config.get("schema_pad", 0)
     modes = ["full_refresh", "incremental"]
     streams = [
         {"name": name, "json_schema": schema, "supported_sync_modes": modes, "source_defined_primary_key": [["id"]], "source_defined_cursor": True, "is_resumable": True}

@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
-use windlass_worker::{Error, RefusalKind, Token, v1};
+use windlass_worker::{Error, Token, v1};
 
 use crate::journal::{Commit, Journal, JournalError};
 use crate::observer::now_ms;
 use crate::process::Side;
 use crate::protocol::message::Descriptor;
 use crate::runner::folder::{Folder, Spec, Spooled};
+use crate::runner::report::ROUNDS_MAX;
 use crate::runner::secrets::Secrets;
 use crate::runner::store::{Document, STATE, Store};
 use crate::summary::StreamStats;
@@ -214,7 +215,15 @@ impl Spool {
         let kept = kept.map_err(|error| NotDelivered::Never(error.to_string()))?;
         let Some(configuration) = kept else { return Ok(()) };
         let put = put_configuration(&self.store, home, configuration.clone()).await;
-        put.map_err(NotDelivered::of)?;
+        match put {
+            Ok(()) => {}
+            Err(error) if error.is_transient() => return Err(NotDelivered::Later(error)),
+            Err(error) => {
+                // What follows it arrives all the same.
+                tracing::warn!(%error, attempt = self.spec.name(), "a new configuration was refused");
+                return Ok(());
+            }
+        }
         // Not while another one is written.
         let _guard = self.lock();
         let forgotten = self.folder.forget_configuration(side, &configuration);
@@ -238,6 +247,7 @@ pub async fn put_configuration(
     home: &Home,
     configuration: Value,
 ) -> Result<(), Error> {
+    let mut rounds = 0;
     loop {
         let mut document = store.get(home.kind, &home.id).await?;
         let Some(fields) = document.value.as_object_mut().filter(|_| document.version > 0) else {
@@ -249,7 +259,11 @@ pub async fn put_configuration(
         let write = store.put(home.kind, &home.id, Some(document.version), &document.value);
         match store.client.put_documents(vec![write]).await {
             Ok(_) => return Ok(()),
-            Err(Error::Refused(refusal)) if refusal.kind == RefusalKind::FailedPrecondition => {}
+            Err(Error::Refused(refusal))
+                if refusal.code == "document-version" && rounds < ROUNDS_MAX =>
+            {
+                rounds += 1;
+            }
             Err(error) => return Err(error),
         }
     }
@@ -271,7 +285,9 @@ impl Journal for Spool {
         let mut inner = self.lock();
         let kept = self.folder.spool_configuration(side, &value);
         kept.map_err(|error| JournalError::new("keep the new configuration", &error))?;
-        inner.configurations.push(side);
+        if !inner.configurations.contains(&side) {
+            inner.configurations.push(side);
+        }
         drop(inner);
         self.news.notify_one();
         Ok(())
