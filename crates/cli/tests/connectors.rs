@@ -281,6 +281,9 @@ fn a_sync_goes_from_a_source_to_a_destination() {
     let shown = bench.wait_for(job, "succeeded");
     assert_eq!((&shown["rowsSynced"], &shown["jobType"]), (&json!(100), &json!("sync")));
     assert_eq!(arrived(&bench.rows()), (100, 100));
+    // What it called its new token is nowhere in what it said.
+    let logs = bench.logs();
+    assert!(logs.contains("the new token is **********") && !logs.contains("rotated"), "{logs}");
     // Another one has nothing new to bring.
     let job = bench.sync(&connection);
     assert_eq!(bench.wait_for(job, "succeeded")["rowsSynced"], 0);

@@ -212,6 +212,7 @@ def rotate(config):
 
 def control(config, catalog, cursors):
     rotate(config)
+    say({"type": "LOG", "log": {"level": "WARN", "message": "the new token is rotated"}})
     plain(config, catalog, cursors)
 
 

@@ -21,7 +21,7 @@ use crate::runner::log::Log;
 use crate::runner::phase::{self, Bounds};
 use crate::runner::question::{self, Asked};
 use crate::runner::report;
-use crate::runner::secrets::Secrets;
+use crate::runner::secrets::{Keeper, Secrets};
 use crate::runner::spool::{NotDelivered, Spool};
 use crate::runner::store::Store;
 use crate::runner::sync::{self, NotMade, Sync};
@@ -75,7 +75,8 @@ async fn attend(path: &Path, helper: Helper, secrets: Arc<dyn Secrets>) -> io::R
     });
     let outcome = match turn(&spec, &cancel).await? {
         Some(turn) => {
-            let runner = Runner { folder: &folder, spec: &spec, store: &store, secrets, log: &log };
+            let keeper = Keeper { secrets, log: Arc::clone(&log) };
+            let runner = Runner { folder: &folder, spec: &spec, store: &store, keeper };
             let outcome = runner.run(helper, &cancel, &lease).await;
             drop(turn);
             outcome
@@ -151,8 +152,7 @@ struct Runner<'a> {
     folder: &'a Folder,
     spec: &'a Spec,
     store: &'a Store,
-    secrets: Arc<dyn Secrets>,
-    log: &'a Arc<Log>,
+    keeper: Keeper,
 }
 
 impl Runner<'_> {
@@ -160,12 +160,12 @@ impl Runner<'_> {
         let is_sync = &*self.spec.queue == SYNC_QUEUE;
         loop {
             let failure = if is_sync {
-                match Sync::load(self.store, self.spec, &*self.secrets).await {
+                match Sync::load(self.store, self.spec, &*self.keeper.secrets).await {
                     Ok(sync) => return self.replicate(sync, helper, cancel, lease).await,
                     Err(not_made) => not_made,
                 }
             } else {
-                match Asked::load(self.store, self.spec, &*self.secrets).await {
+                match Asked::load(self.store, self.spec, &*self.keeper.secrets).await {
                     Ok(asked) => return self.ask(asked, helper, cancel).await,
                     Err(not_made) => not_made,
                 }
@@ -198,7 +198,7 @@ impl Runner<'_> {
     /// A package that is not here is installed as a part of the attempt; after that it is here, or this has failed.
     async fn install(&self, wanted: Wanted, cancel: &Cancel) -> Result<(), Failure> {
         let (data, attempt) = (self.spec.data.clone(), self.spec.name());
-        let (log, cancel) = (Arc::clone(self.log), cancel.clone());
+        let (log, cancel) = (Arc::clone(&self.keeper.log), cancel.clone());
         let work = move || {
             let told = |text: &str| log.step(text);
             wanted.install(&data, &attempt, &told, &cancel)?;
@@ -220,7 +220,7 @@ impl Runner<'_> {
                     | PackageError::Failed { .. }
                     | PackageError::Io { .. } => FailureType::SystemError,
                 };
-                self.log.log(None, Level::Error, &error.to_string());
+                self.keeper.log.log(None, Level::Error, &error.to_string());
                 Err(failed(kind, error.to_string()))
             }
             Err(error) => {
@@ -237,26 +237,25 @@ impl Runner<'_> {
         cancel: &Cancel,
         lease: &Arc<Lease>,
     ) -> Outcome {
-        let secrets = Arc::clone(&self.secrets);
-        let spool = Arc::new(sync.spool(self.folder, self.spec, self.store, secrets));
+        let log = Arc::clone(&self.keeper.log);
+        log.hide(sync.secrets());
+        let spool = sync.spool(self.folder, self.spec, self.store, self.keeper.clone());
+        let spool = Arc::new(spool);
         let sender = tokio::spawn(send(Arc::clone(&spool), Arc::clone(lease)));
         let (folder, spec) = (self.folder.clone(), self.spec.clone());
-        let (log, cancel, journal) = (Arc::clone(self.log), cancel.clone(), Arc::clone(&spool));
-        let secrets = sync.secrets();
-        log.hide(secrets.clone());
+        let (cancel, journal) = (cancel.clone(), Arc::clone(&spool));
         let work = move || sync.run(&folder, &spec, helper, (&journal, &log, &cancel));
         let outcome = tokio::task::spawn_blocking(work).await;
         sender.abort();
-        ended(outcome).masked(&secrets)
+        ended(outcome).masked(&self.keeper.log.secrets())
     }
 
     async fn ask(&self, asked: Asked, helper: Helper, cancel: &Cancel) -> Outcome {
         let (folder, spec) = (self.folder.clone(), self.spec.clone());
-        let (log, cancel) = (Arc::clone(self.log), cancel.clone());
-        let (secrets, hidden) = (Arc::clone(&self.secrets), asked.secrets());
-        log.hide(hidden.clone());
-        let work = move || asked.run(&folder, &spec, &helper, &*secrets, (&log, &cancel));
-        ended(tokio::task::spawn_blocking(work).await).masked(&hidden)
+        let (keeper, cancel) = (self.keeper.clone(), cancel.clone());
+        keeper.log.hide(asked.secrets());
+        let work = move || asked.run(&folder, &spec, &helper, &keeper, &cancel);
+        ended(tokio::task::spawn_blocking(work).await).masked(&self.keeper.log.secrets())
     }
 }
 

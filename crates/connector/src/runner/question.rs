@@ -10,8 +10,7 @@ use crate::journal::{Commit, Journal, JournalError};
 use crate::observer::now_ms;
 use crate::process::{Guard, Helper, Side};
 use crate::runner::folder::{Folder, Found, Marker, Outcome, Spec};
-use crate::runner::log::Log;
-use crate::runner::secrets::Secrets;
+use crate::runner::secrets::{Keeper, Secrets};
 use crate::runner::spool::Home;
 use crate::runner::store::{DEFINITION, Store};
 use crate::runner::sync::{Actor, NotMade, command, limits};
@@ -72,8 +71,8 @@ impl Asked {
         folder: &Folder,
         spec: &Spec,
         helper: &Helper,
-        secrets: &dyn Secrets,
-        (log, cancel): (&Log, &Cancel),
+        keeper: &Keeper,
+        cancel: &Cancel,
     ) -> Outcome {
         let platform = |error: &dyn std::error::Error| {
             let message = "the connector cannot be run";
@@ -97,8 +96,8 @@ impl Asked {
             folder: &work,
             limits: &limits,
             guard: Some(&guard),
-            journal: &Kept { folder, secrets, home: self.home.as_ref() },
-            observer: log,
+            journal: &Kept { folder, keeper, home: self.home.as_ref() },
+            observer: &*keeper.log,
             cancel,
         };
         let answer = match &*spec.queue {
@@ -168,7 +167,7 @@ pub fn never_asked(spec: &Spec, failure: Failure) -> Outcome {
 /// A question has nothing to commit but a new configuration, which goes along with its report.
 struct Kept<'a> {
     folder: &'a Folder,
-    secrets: &'a dyn Secrets,
+    keeper: &'a Keeper,
     home: Option<&'a (String, Home)>,
 }
 
@@ -179,11 +178,6 @@ impl Journal for Kept<'_> {
 
     fn configuration(&self, side: Side, config: &str) -> Result<(), JournalError> {
         let Some((scope, home)) = self.home else { return Ok(()) };
-        let mut value: Value = serde_json::from_str(config)
-            .map_err(|error| JournalError::new("read the new configuration", &error))?;
-        let sealed = self.secrets.seal(scope, &mut value, home.specification.as_ref());
-        sealed.map_err(|message| JournalError { message })?;
-        let kept = self.folder.spool_configuration(side, &value);
-        kept.map_err(|error| JournalError::new("keep the new configuration", &error))
+        self.keeper.keep(self.folder, (scope, home), side, config)
     }
 }

@@ -11,12 +11,12 @@ use tokio::sync::Notify;
 use windlass_worker::{Error, Token, v1};
 
 use crate::journal::{Commit, Journal, JournalError};
-use crate::observer::now_ms;
+use crate::observer::{Level, Observer as _, now_ms};
 use crate::process::Side;
 use crate::protocol::message::Descriptor;
 use crate::runner::folder::{Folder, Spec, Spooled};
 use crate::runner::report::ROUNDS_MAX;
-use crate::runner::secrets::Secrets;
+use crate::runner::secrets::Keeper;
 use crate::runner::store::{Document, STATE, Store};
 use crate::summary::StreamStats;
 
@@ -39,7 +39,7 @@ pub struct Spool {
     folder: Folder,
     spec: Spec,
     store: Store,
-    secrets: Arc<dyn Secrets>,
+    keeper: Keeper,
     homes: (Option<Home>, Home),
     inner: Mutex<Inner>,
     news: Notify,
@@ -85,7 +85,7 @@ impl Spool {
         folder: Folder,
         spec: Spec,
         store: Store,
-        secrets: Arc<dyn Secrets>,
+        keeper: Keeper,
         homes: (Option<Home>, Home),
         (state, before): (Document, String),
     ) -> Spool {
@@ -93,7 +93,7 @@ impl Spool {
         let begun = Spooled { before, started_ms: now_ms(), ..Spooled::default() };
         let (spooled, configurations) = (None, Vec::new());
         let inner = Mutex::new(Inner { state, base, begun, spooled, configurations });
-        Spool { folder, spec, store, secrets, homes, inner, news: Notify::new() }
+        Spool { folder, spec, store, keeper, homes, inner, news: Notify::new() }
     }
 
     /// The attempt begins: with these generations, from this state.
@@ -220,7 +220,9 @@ impl Spool {
             Err(error) if error.is_transient() => return Err(NotDelivered::Later(error)),
             Err(error) => {
                 // What follows it arrives all the same.
-                tracing::warn!(%error, attempt = self.spec.name(), "a new configuration was refused");
+                let text =
+                    format!("the new configuration of the {} was refused: {error}", side.name());
+                self.keeper.log.log(None, Level::Warn, &text);
                 return Ok(());
             }
         }
@@ -277,14 +279,9 @@ impl Journal for Spool {
 
     fn configuration(&self, side: Side, config: &str) -> Result<(), JournalError> {
         let Some(home) = self.home(side) else { return Ok(()) };
-        let failed = |message: String| JournalError { message };
-        let mut value: Value = serde_json::from_str(config)
-            .map_err(|error| JournalError::new("read the new configuration", &error))?;
         let scope = self.store.scope(home.kind, &home.id);
-        self.secrets.seal(&scope, &mut value, home.specification.as_ref()).map_err(failed)?;
         let mut inner = self.lock();
-        let kept = self.folder.spool_configuration(side, &value);
-        kept.map_err(|error| JournalError::new("keep the new configuration", &error))?;
+        self.keeper.keep(&self.folder, (&scope, home), side, config)?;
         if !inner.configurations.contains(&side) {
             inner.configurations.push(side);
         }
