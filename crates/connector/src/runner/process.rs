@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
-use windlass_worker::{Client, Error, Token};
+use windlass_worker::{Client, Token};
 
 use crate::Cancel;
 use crate::failure::{Failure, FailureType, Origin};
@@ -90,11 +90,7 @@ async fn attend(path: &Path, helper: Helper, secrets: Arc<dyn Secrets>) -> io::R
     phases.abort();
     folder.conclude(&lease.judged(outcome))?;
     // Why it ended stands at the end.
-    let lines = log.take();
-    if !lines.is_empty() {
-        let told = store.client.append_log(lease.token, lines);
-        let _ = tokio::time::timeout(LAST_WORDS, told).await;
-    }
+    lease.tell_log(LAST_WORDS).await;
     tell(&store, &folder, &spec, &lease).await;
     beats.abort();
     Ok(())
@@ -347,10 +343,11 @@ impl Lease {
         loop {
             // No call outlives the time that is left.
             let left = self.stop_after.saturating_sub(answered.elapsed());
-            match tokio::time::timeout(left, self.beat()).await {
-                Ok(Ok(cancel_asked)) => {
+            let extension = self.client.extend_lease(self.token, self.lease);
+            match tokio::time::timeout(left, extension).await {
+                Ok(Ok(lease)) => {
                     answered = Instant::now();
-                    if cancel_asked {
+                    if lease.cancel_asked {
                         self.cancel.cancel();
                     }
                 }
@@ -364,20 +361,97 @@ impl Lease {
                 self.lose("the server is away for too long");
                 return;
             }
-            sleep(self.heartbeat.min(self.stop_after / 4)).await;
+            // A log is no reason to end anything, and holds nothing up.
+            let pause = self.heartbeat.min(self.stop_after / 4);
+            tokio::join!(sleep(pause), self.tell_log(pause));
         }
     }
 
-    async fn beat(&self) -> Result<bool, Error> {
-        let lease = self.client.extend_lease(self.token, self.lease).await?;
+    /// Tells the job's log what is new. What may not have arrived is told again.
+    async fn tell_log(&self, patience: Duration) {
         let lines = self.log.take();
-        if !lines.is_empty()
-            && let Err(error) = self.client.append_log(self.token, lines.clone()).await
-            && error.is_transient()
-        {
-            // A log is no reason to end anything.
-            self.log.put_back(lines);
+        if lines.is_empty() {
+            return;
         }
-        Ok(lease.cancel_asked)
+        let told = self.client.append_log(self.token, lines.clone());
+        match tokio::time::timeout(patience, told).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) if !error.is_transient() => {}
+            Ok(Err(_)) | Err(_) => self.log.put_back(lines),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use bytes::Bytes;
+    use http_body_util::{BodyExt as _, Full};
+    use hyper::body::Incoming;
+    use hyper::header::{HeaderMap, HeaderValue};
+    use hyper::service::service_fn;
+    use hyper::{Request, Response};
+    use hyper_util::rt::{TokioExecutor, TokioIo};
+    use hyper_util::server::conn::auto;
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::runner::folder::tests::spec;
+
+    /// A server that extends leases, and takes lines that it never says to have. Counts them.
+    async fn deaf(told: Arc<AtomicUsize>) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let answer = move |request: Request<Incoming>| {
+            let told = Arc::clone(&told);
+            async move {
+                if request.uri().path().ends_with("/AppendLog") {
+                    let body = request.into_body().collect().await.unwrap().to_bytes();
+                    assert!(memchr::memmem::find(&body, b"a line").is_some());
+                    told.fetch_add(1, Ordering::SeqCst);
+                    std::future::pending::<()>().await;
+                }
+                // An empty message.
+                let ok = HeaderMap::from_iter([(
+                    "grpc-status".parse().unwrap(),
+                    HeaderValue::from_static("0"),
+                )]);
+                let body = Full::new(Bytes::from_static(&[0; 5]));
+                let body = body.with_trailers(std::future::ready(Some(Ok(ok))));
+                let answer = Response::builder().header("content-type", "application/grpc");
+                Ok::<_, Infallible>(answer.body(body).unwrap())
+            }
+        };
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let answer = answer.clone();
+                tokio::spawn(async move {
+                    let server = auto::Builder::new(TokioExecutor::new());
+                    server.serve_connection(TokioIo::new(stream), service_fn(answer)).await
+                });
+            }
+        });
+        address
+    }
+
+    #[tokio::test]
+    async fn a_log_that_hangs_loses_neither_the_lease_nor_a_line() {
+        let data = tempfile::tempdir().unwrap();
+        let told = Arc::new(AtomicUsize::new(0));
+        let mut spec = spec(data.path());
+        (spec.lease_ms, spec.heartbeat_ms, spec.stop_after_ms) = (60_000, 20, 5_000);
+        let client = Client::lazy(deaf(Arc::clone(&told)).await).unwrap();
+        let log = Arc::new(Log::open(&data.path().join("log")).unwrap());
+        log.step("a line");
+        let cancel = Cancel::new();
+        let lease = Arc::new(Lease::new(&spec, &Store::new(client, "default"), &cancel, &log));
+        let beats = tokio::spawn(lease.hold());
+        while told.load(Ordering::SeqCst) < 3 {
+            assert!(!cancel.is_cancelled(), "the lease is lost: {}", log.take().concat());
+            sleep(Duration::from_millis(5)).await;
+        }
+        beats.abort();
     }
 }
