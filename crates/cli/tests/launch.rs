@@ -111,6 +111,8 @@ with zipfile.ZipFile(f'{folder}/airbyte_source_tiny-{version}-py3-none-any.whl',
     wheel.writestr(f'{info}/WHEEL', 'Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n')
     wheel.writestr(f'{info}/entry_points.txt', '[console_scripts]\\nsource-tiny = source_tiny:main\\ntiny-two = source_tiny:main\\n')
     wheel.writestr(f'{info}/RECORD', '')
+    seen = f'open({folder!r} + \"/seen-%d\" % os.getpid(), \"w\")'
+    wheel.writestr('tiny.pth', f'import os; {seen}.write(repr(sorted(os.environ)))\\n')
 ";
     let source = connectors().join("source.py");
     let mut command = Command::new(python());
@@ -124,7 +126,8 @@ fn a_package_that_is_not_there_is_installed_once() {
     wheel(wheels.path(), "1.0");
     wheel(wheels.path(), "2.0");
     let found = wheels.path().display().to_string();
-    let variables = [("PIP_NO_INDEX", "1".to_owned()), ("PIP_FIND_LINKS", found)];
+    let secret = ("SECRET_OF_THE_SERVER", "1".to_owned());
+    let variables = [("PIP_NO_INDEX", "1".to_owned()), ("PIP_FIND_LINKS", found), secret];
     let mut bench = Bench::start(&[], &variables);
     let launch = json!({ "kind": "python", "package": "airbyte-source-tiny", "version": "1.0",
         "program": "tiny-two" });
@@ -138,6 +141,15 @@ fn a_package_that_is_not_there_is_installed_once() {
     assert!(manifest["command"][0].as_str().unwrap().ends_with("/bin/tiny-two"), "{manifest}");
     let times = bench.logs().matches("windlass: installing airbyte-source-tiny==1.0\n").count();
     assert_eq!(times, 1, "{}", bench.logs());
+    // What it runs by itself whenever its Python starts sees little.
+    let seen = fs::read_dir(wheels.path()).unwrap().map(|entry| entry.unwrap().path());
+    let seen = seen.filter(|path| path.extension().is_none());
+    let seen: Vec<String> = seen.map(|path| fs::read_to_string(path).unwrap()).collect();
+    assert!(!seen.is_empty() && seen.iter().all(|names| !names.contains("SECRET")), "{seen:?}");
+    // By another name of its version it is another installation, and the same connector.
+    let job = bench.sync(&json!({ "kind": "python", "package": "airbyte-source-tiny",
+        "version": "1.0.0", "program": "tiny-two" }));
+    bench.api.ends(job, "succeeded");
     // It is what `connector` installs too, and what is not there is said.
     let job = bench.sync(&json!({ "kind": "python", "package": "airbyte-source-nowhere" }));
     bench.api.ends(job, "failed");

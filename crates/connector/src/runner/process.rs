@@ -195,14 +195,7 @@ impl Runner<'_> {
     async fn install(&self, wanted: Wanted, cancel: &Cancel) -> Result<(), Failure> {
         let (data, attempt) = (self.spec.data.clone(), self.spec.name());
         let (log, cancel) = (Arc::clone(&self.keeper.log), cancel.clone());
-        let work = move || {
-            let told = |text: &str| log.step(text);
-            wanted.install(&data, &attempt, &told, &cancel)?;
-            let program = wanted.requirement();
-            let is_there = wanted.installed(&data).is_some();
-            let package = program.clone();
-            is_there.then_some(()).ok_or(PackageError::NoProgram { package, program })
-        };
+        let work = move || wanted.install(&data, &attempt, &|text: &str| log.step(text), &cancel);
         let failed = |kind, message| Failure::new(Origin::AirbytePlatform, kind, message);
         match tokio::task::spawn_blocking(work).await {
             Ok(Ok(())) => Ok(()),
