@@ -14,11 +14,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::durable;
 use crate::journal::Commit;
 use crate::process::{Side, lock, sweep};
 use crate::protocol::message::Descriptor;
 use crate::summary::Summary;
-use crate::{docker, durable};
 
 /// Where the files of connectors are.
 const WORK: &str = "work";
@@ -257,8 +257,7 @@ impl Folder {
     /// Ends everything that the attempt has left, by its name. Says whether all is gone.
     #[must_use]
     pub fn sweep(&self, attempt: &str, patience: Duration) -> bool {
-        let containers = docker::sweep::sweep_marked(&self.path.join(WORK), attempt, patience);
-        sweep::sweep(attempt, None, patience) && containers
+        sweep::sweep_all(&self.path.join(WORK), attempt, patience)
     }
 
     /// Says that the runner lives, for as long as the file is open; `None` if another one does.
