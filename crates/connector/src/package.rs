@@ -176,17 +176,26 @@ impl Wanted {
             attempt: Some(attempt),
         };
         let mut manifest = job.run(told, cancel)?;
-        if let Some(fields) = manifest.as_object_mut() {
-            fields.insert("name".to_owned(), json!(name));
-            fields.insert("addedAt".to_owned(), json!(now_ms()));
-        }
-        let path = all.join(&name).join("manifest.json");
-        durable::write(&path, format!("{manifest:#}\n").as_bytes())
-            .map_err(failed(format!("write {}", path.display())))?;
+        keep(&all.join(&name), &name, &mut manifest)?;
         told(&format!("installed {}", self.requirement()));
         let (package, program) = (self.requirement(), program.to_owned());
         self.installed(data).map(drop).ok_or(PackageError::NoProgram { package, program })
     }
+}
+
+/// Writes the manifest of an installation into its folder, whole: others read it at any moment.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn keep(folder: &Path, name: &str, manifest: &mut Value) -> Result<(), PackageError> {
+    if let Some(fields) = manifest.as_object_mut() {
+        fields.insert("name".to_owned(), json!(name));
+        fields.insert("addedAt".to_owned(), json!(now_ms()));
+    }
+    fs::create_dir_all(folder).map_err(failed(format!("make {}", folder.display())))?;
+    let path = folder.join("manifest.json");
+    durable::write(&path, format!("{manifest:#}\n").as_bytes())
+        .map_err(failed(format!("write {}", path.display())))
 }
 
 /// Waits until nobody else installs into a folder; nobody does while what it returns is held.
