@@ -10,6 +10,7 @@ use crate::journal::{Commit, Journal, JournalError};
 use crate::observer::now_ms;
 use crate::process::{Guard, Helper, Side};
 use crate::runner::folder::{Folder, Found, Marker, Outcome, Spec};
+use crate::runner::report::lost;
 use crate::runner::secrets::{Keeper, Secrets};
 use crate::runner::spool::Home;
 use crate::runner::store::{DEFINITION, Store};
@@ -117,7 +118,7 @@ fn answered(spec: &Spec, found: Found) -> Outcome {
     if bytes > FOUND_BYTES_MAX {
         let message =
             format!("what the connector shows has {bytes} bytes, more than {FOUND_BYTES_MAX}");
-        return Outcome { message, permanent: true, ..nothing() };
+        return Outcome { message, permanent: true, ..lost("") };
     }
     let result = match &*spec.queue {
         CHECK_QUEUE => json!({ "status": "succeeded" }),
@@ -128,7 +129,7 @@ fn answered(spec: &Spec, found: Found) -> Outcome {
         _ => json!({}),
     };
     let found = (!found.value.is_null()).then_some(found);
-    Outcome { succeeded: true, result, found, ..nothing() }
+    Outcome { succeeded: true, result, found, ..lost("") }
 }
 
 fn failed(spec: &Spec, failures: &[Failure], cancel: &Cancel) -> Outcome {
@@ -141,21 +142,9 @@ fn failed(spec: &Spec, failures: &[Failure], cancel: &Cancel) -> Outcome {
         && first.is_some_and(|it| it.failure_origin != Origin::AirbytePlatform)
     {
         let result = json!({ "status": "failed", "message": message });
-        return Outcome { succeeded: true, result, ..nothing() };
+        return Outcome { succeeded: true, result, ..lost("") };
     }
-    Outcome { cancelled: cancel.is_cancelled(), message, permanent, ..nothing() }
-}
-
-fn nothing() -> Outcome {
-    Outcome {
-        succeeded: false,
-        cancelled: false,
-        summary: None,
-        result: json!({}),
-        message: String::new(),
-        permanent: false,
-        found: None,
-    }
+    Outcome { cancelled: cancel.is_cancelled(), message, permanent, ..lost("") }
 }
 
 /// What never could be asked.
