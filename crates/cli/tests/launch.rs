@@ -20,7 +20,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use windlass_connector::process::lock::Lock;
 
-use airbyte::{Api, connectors, python, rows};
+use airbyte::{Api, connectors, own, python, rows};
 use server::{Server, free_address};
 
 struct Bench {
@@ -179,17 +179,11 @@ fn two_who_add_the_same_install_it_once() {
     assert_eq!(added[0], added[1], "the second one found what the first one installed");
 }
 
-/// Our own source, as a command.
-fn own() -> Value {
-    let script = connectors().join("source.py");
-    json!({ "kind": "command", "command": [python(), "-S", script] })
-}
-
 #[test]
 fn an_end_that_one_message_does_not_hold_is_told() {
     let mut bench = Bench::start(&[], &[]);
     let large = json!({ "count": 10, "schema_pad": 2_900_000, "state_pad": 1_900_000 });
-    let job = bench.sync_with(&own(), &large);
+    let job = bench.sync_with(&own("source"), &large);
     bench.api.ends(job, "succeeded");
     assert_eq!(rows(&bench.path("out.db")), 10);
     let source = bench.api.ask("GET", "/sources", &Value::Null)["data"][0]["sourceId"].clone();
@@ -201,9 +195,21 @@ fn an_end_that_one_message_does_not_hold_is_told() {
 fn a_new_configuration_that_is_refused_is_left_out() {
     let mut bench = Bench::start(&[], &[]);
     let large = json!({ "mode": "control", "count": 10, "control_pad": 5 << 20 });
-    let job = bench.sync_with(&own(), &large);
+    let job = bench.sync_with(&own("source"), &large);
     bench.api.ends(job, "succeeded");
     assert_eq!(rows(&bench.path("out.db")), 10);
+}
+
+#[test]
+fn an_attempt_whose_runner_does_not_start_is_over() {
+    let mut bench = Bench::start(&["--connector-wrap", "/nowhere/at-all"], &[]);
+    let job = bench.sync(&own("source"));
+    bench.api.ends(job, "failed");
+    let folders = fs::read_dir(bench.path("data/attempts")).unwrap();
+    let of_job = format!(".{job}-1");
+    let mut folders = folders.map(|entry| entry.unwrap().path());
+    let folder = folders.find(|path| path.to_string_lossy().ends_with(&of_job)).unwrap();
+    assert!(folder.join("reported").exists(), "nobody else says that it is");
 }
 
 #[test]
