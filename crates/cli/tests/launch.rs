@@ -182,10 +182,11 @@ fn two_who_add_the_same_install_it_once() {
 #[test]
 fn an_end_that_one_message_does_not_hold_is_told() {
     let mut bench = Bench::start(&[], &[]);
-    let large = json!({ "count": 10, "schema_pad": 2_900_000, "state_pad": 1_900_000 });
+    let large = json!({ "schema_pad": 2_900_000, "mode": "error_trace", "error_pad": 100_000,
+        "failures": vec!["system_error"; 10] });
     let job = bench.sync_with(&own("source"), &large);
-    bench.api.ends(job, "succeeded");
-    assert_eq!(rows(&bench.path("out.db")), 10);
+    bench.api.ends(job, "failed");
+    assert!(attempts(&bench, job).len() > 4 << 20, "a message holds it");
     let source = bench.api.ask("GET", "/sources", &Value::Null)["data"][0]["sourceId"].clone();
     let path = format!("/streams?sourceId={}", source.as_str().unwrap());
     assert_eq!(bench.api.ask("GET", &path, &Value::Null)[0]["streamName"], "a");

@@ -41,14 +41,13 @@ def names(catalog):
 def plain(config, catalog, cursors):
     """Records with an id that counts up, a state behind every few: goes on where a state says."""
     every, pad = config.get("state_every", 5), "x" * config.get("pad", 0)
-    heavy = {"pad": "x" * config["state_pad"]} if "state_pad" in config else {}
     for stream in names(catalog):
         status(stream, "STARTED")
         begin = cursors.get(stream, {}).get("cursor", 0)
         for number in range(begin, config.get("count", 10)):
             record(stream, {"id": number, "text": pad})
             if (number + 1) % every == 0:
-                state(stream, {"cursor": number + 1, **heavy})
+                state(stream, {"cursor": number + 1})
                 OUT.flush()
                 if config.get("pause_s"):
                     time.sleep(config["pause_s"])
@@ -156,8 +155,9 @@ def eat_memory(config, catalog, cursors):
 
 def error_trace(config, catalog, cursors):
     plain(config, catalog, cursors)
+    pad = "x" * config.get("error_pad", 0)
     for failure in config["failures"]:
-        trace("ERROR", error={"message": "it is " + str(failure), "internal_message": "inside", "stack_trace": "at 1", "failure_type": failure})
+        trace("ERROR", error={"message": "it is " + str(failure) + pad, "internal_message": "inside" + pad, "stack_trace": "at 1" + pad, "failure_type": failure})
     OUT.flush()
     os._exit(config.get("code", 1))
 
