@@ -4,7 +4,7 @@
 
 mod sync;
 
-use crate::workspace::{cargo, root, run};
+use crate::workspace::{cargo, run, target};
 
 pub(crate) fn run_demo(words: &[String]) -> Result<(), String> {
     println!("building (the first time takes some minutes)");
@@ -15,8 +15,7 @@ pub(crate) fn run_demo(words: &[String]) -> Result<(), String> {
         args.extend(what);
         run(&cargo(), &args)?;
     }
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
+    let target = target();
     sync::run(&target.join("debug/windlass"))?;
     let driver = target.join("debug/examples/demo");
     let words: Vec<&str> = words.iter().map(String::as_str).collect();

@@ -2,13 +2,12 @@
 
 mod create;
 
-use std::time::Duration;
-
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value, json};
 
 use crate::args::Online;
 use crate::failure::Failure;
+use crate::job::tail::{LOOK_MAX, LOOK_MIN};
 use crate::output::{fields, table};
 use crate::rest::{Rest, encoded, shown, text};
 use crate::units::grouped;
@@ -99,8 +98,6 @@ fn word(value: &impl ValueEnum) -> String {
 const PAGE: usize = 100;
 /// Jobs that are shown with a connection.
 const LAST_JOBS: usize = 5;
-/// Between two looks at a job that is waited for.
-const LOOK_PAUSE: Duration = Duration::from_millis(500);
 
 pub(crate) async fn run(online: &Online, args: ConnectionArgs) -> Result<(), Failure> {
     let client = args.client_id.zip(args.client_secret);
@@ -158,9 +155,10 @@ fn not_done(job: &Value) -> Failure {
 /// A job once it has ended, however long that takes.
 async fn ended(rest: &Rest, job: Value) -> Result<Value, Failure> {
     let path = format!("jobs/{}", shown(&job, "jobId"));
-    let mut job = job;
+    let (mut job, mut pause) = (job, LOOK_MIN);
     while !matches!(text(&job, "status"), "succeeded" | "failed" | "cancelled") {
-        tokio::time::sleep(LOOK_PAUSE).await;
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LOOK_MAX);
         job = rest.get(&path).await?;
     }
     Ok(job)

@@ -5,7 +5,7 @@ pub(crate) mod create;
 mod get;
 mod list;
 mod retry;
-mod tail;
+pub(crate) mod tail;
 mod update;
 mod why;
 

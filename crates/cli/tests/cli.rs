@@ -649,6 +649,7 @@ fn a_connection_has_the_command_that_was_given_whatever_else_has_its_type() {
     let (first, second) = (connect("cat -"), connect("cat"));
     assert_ne!(first, second);
     assert_eq!(connect("cat -"), first, "though the other is newer");
+    assert_eq!(connect("cat '-'"), first, "quotes are no part of words");
 }
 
 #[test]
@@ -659,6 +660,7 @@ fn what_is_wrong_with_a_connection_is_said() {
         (&[][..], "No destination definition has the type nothing"),
         (&["--source-config", "[]"][..], "--source-config is no JSON object"),
         (&["--every", "90s"][..], "whole minutes"),
+        (&["--destination-command", "cat '-"][..], "is no command with its arguments"),
     ] {
         let arguments: Vec<&str> = ends.iter().chain(more).copied().collect();
         let refused = server.ask(&arguments);

@@ -3,6 +3,10 @@
 //! one connection run.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+#[allow(dead_code, reason = "others use more of it")]
+#[path = "common/airbyte.rs"]
+mod airbyte;
+#[allow(dead_code, reason = "others use more of it")]
 #[path = "common/http.rs"]
 mod http;
 #[path = "common/server.rs"]
@@ -11,27 +15,22 @@ mod server;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::{JoinHandle, sleep};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use http::Http;
+use airbyte::{Api, arrived, kill, own, processes, wait_until};
 use server::{Server, free_address};
-
-/// Longer than anything here takes.
-const PATIENCE: Duration = Duration::from_secs(60);
-const WORKSPACE: &str = "00000000-0000-4000-8000-000000000001";
 
 /// A server with a source and a destination of ours.
 struct Bench {
     folder: tempfile::TempDir,
     address: String,
     server: Server,
-    http: Http,
+    api: Api,
     watch: Watch,
 }
 
@@ -45,17 +44,13 @@ impl Bench {
         let folder = tempfile::tempdir().unwrap();
         let address = free_address();
         let server = serve(folder.path(), &address, flags);
-        let http = Http::new(&address);
+        let api = Api::new(&address);
         let watch = Watch::start(folder.path().join("data/attempts"), at_once_max);
-        Bench { folder, address, server, http, watch }
+        Bench { folder, address, server, api, watch }
     }
 
     fn ask(&mut self, method: &str, path: &str, body: &Value) -> Value {
-        let body = if body.is_null() { String::new() } else { body.to_string() };
-        let path = format!("/public/v1{path}");
-        let (_, answer) = self.http.insist(method, &path, &body, PATIENCE);
-        assert!((200..300).contains(&answer.status), "{method} {path}: {}", answer.text());
-        if answer.text().is_empty() { Value::Null } else { answer.json() }
+        self.api.ask(method, path, body)
     }
 
     fn kill(&mut self) {
@@ -71,61 +66,30 @@ impl Bench {
     }
 
     /// A connection from our source to our destination.
-    fn connect(&mut self, source: Value, destination: Value, mode: &str) -> String {
-        let mut ids = Vec::new();
-        for (side, script, mut configuration) in
-            [("source", "source.py", source), ("destination", "destination.py", destination)]
-        {
-            let script = connectors().join(script);
-            let definition = json!({ "name": side, "type": format!("test-{side}"),
-                "launch": { "kind": "command", "command": ["python3", script] } });
-            let path = format!("/workspaces/{WORKSPACE}/definitions/{side}s");
-            let definition = self.ask("POST", &path, &definition)["id"].clone();
-            if side == "destination" {
-                configuration["path"] = json!(self.rows());
-            }
-            let body = json!({ "name": side, "workspaceId": WORKSPACE, "definitionId": definition,
-                "configuration": configuration });
-            let made = self.ask("POST", &format!("/{side}s"), &body);
-            ids.push(made[format!("{side}Id")].as_str().unwrap().to_owned());
-        }
-        let body = json!({ "sourceId": ids[0], "destinationId": ids[1], "name": "c",
-            "configurations": { "streams": [{ "name": "a", "syncMode": mode }] } });
-        let made = self.ask("POST", "/connections", &body);
-        made["connectionId"].as_str().unwrap().to_owned()
+    fn connect(&mut self, source: &Value, mut destination: Value) -> String {
+        destination["path"] = json!(self.rows());
+        let [from, to] = [("source", source), ("destination", &destination)].map(|(side, it)| {
+            let definition = json!({ "name": side, "launch": own(side) });
+            self.api.actor(side, &definition, it)
+        });
+        self.api.connect(&from, &to)
     }
 
     fn sync(&mut self, connection: &str) -> u64 {
-        let body = json!({ "connectionId": connection, "jobType": "sync" });
-        self.ask("POST", "/jobs", &body)["jobId"].as_u64().unwrap()
-    }
-
-    fn job(&mut self, job: u64) -> Value {
-        self.ask("GET", &format!("/jobs/{job}"), &Value::Null)
+        self.api.sync(connection)
     }
 
     #[track_caller]
     fn wait_for(&mut self, job: u64, status: &str) -> Value {
-        let began = Instant::now();
-        loop {
-            let shown = self.job(job);
-            if shown["status"] == status {
-                return shown;
-            }
-            let over =
-                ["succeeded", "failed", "cancelled"].iter().any(|it| shown["status"] == **it);
-            assert!(!over && began.elapsed() < PATIENCE, "{shown} {}", self.logs());
-            sleep(Duration::from_millis(20));
-        }
+        let shown = self.api.ended(job);
+        assert_eq!(shown["status"], status, "{shown} {}", self.logs());
+        shown
     }
 
     /// Waits until an attempt has committed something.
+    #[track_caller]
     fn wait_for_commit(&self) {
-        let began = Instant::now();
-        while self.commits() < 2 {
-            assert!(began.elapsed() < PATIENCE, "nothing is committed: {}", self.logs());
-            sleep(Duration::from_millis(10));
-        }
+        wait_until("something is committed", || self.commits() >= 2);
     }
 
     /// The sequence of the newest attempt's last commit.
@@ -142,11 +106,13 @@ impl Bench {
     }
 
     fn kill_runner(&self) {
-        let runner =
-            |words: &str| words.contains("connector-runner") && !words.contains("/question.");
-        let found = processes(&self.folder.path().to_string_lossy(), runner);
+        let folder = self.folder.path().to_string_lossy();
+        let found = processes(|words| {
+            let is_runner = words.contains("connector-runner") && words.contains(&*folder);
+            is_runner && !words.contains("/question.")
+        });
         assert_eq!(found.len(), 1, "one runner");
-        kill(found[0]);
+        kill(&found);
     }
 
     fn done(self) {
@@ -172,38 +138,17 @@ fn serve(folder: &Path, address: &str, more: &[&str]) -> Server {
     Server::start(&folder.join("data"), &[&flags, more].concat())
 }
 
-fn connectors() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../tests/airbyte/connectors")
-        .canonicalize()
-        .unwrap()
-}
-
 /// The folders of attempts of syncs, in their order.
 fn attempts(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder.join("data/attempts")).into_iter().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| !path.file_name().unwrap().to_string_lossy().starts_with("question."));
-    paths.sort();
+    paths.sort_by_key(|path| {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let (job, attempt) = name.rsplit_once('.').unwrap().1.split_once('-').unwrap();
+        (job.parse::<u64>().unwrap(), attempt.parse::<u32>().unwrap())
+    });
     paths
-}
-
-/// Processes whose command line has a text and is as wanted.
-fn processes(text: &str, wanted: impl Fn(&str) -> bool) -> Vec<u32> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir("/proc").unwrap().flatten() {
-        let Ok(id) = entry.file_name().to_string_lossy().parse() else { continue };
-        let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        let words = String::from_utf8_lossy(&words).replace('\0', " ");
-        if words.contains(text) && wanted(&words) {
-            found.push(id);
-        }
-    }
-    found
-}
-
-fn kill(process: u32) {
-    Command::new("kill").args(["-9", &process.to_string()]).status().unwrap();
 }
 
 /// Looks again and again whether more attempts than there may be have connectors.
@@ -257,16 +202,6 @@ fn running(attempts: &Path) -> BTreeSet<String> {
     names
 }
 
-/// What the destination has: rows, and different ids.
-fn arrived(database: &Path) -> (u64, u64) {
-    const QUERY: &str = "import sqlite3,sys; print(*sqlite3.connect(sys.argv[1])\
-        .execute('SELECT COUNT(*), COUNT(DISTINCT id) FROM rows').fetchone())";
-    let output = Command::new("python3").args(["-c", QUERY]).arg(database).output().unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    let mut numbers = text.split_whitespace().map(|number| number.parse().unwrap());
-    (numbers.next().unwrap(), numbers.next().unwrap())
-}
-
 /// A source slow enough to be interrupted: 200 records, a state behind every five.
 fn slow() -> Value {
     json!({ "count": 200, "state_every": 5, "pause_s": 0.05 })
@@ -276,11 +211,14 @@ fn slow() -> Value {
 fn a_sync_goes_from_a_source_to_a_destination() {
     let mut bench = Bench::start();
     let source = json!({ "count": 100, "mode": "control", "api_token": "hunter2" });
-    let connection = bench.connect(source, json!({}), "incremental_append");
+    let connection = bench.connect(&source, json!({}));
     let job = bench.sync(&connection);
     let shown = bench.wait_for(job, "succeeded");
     assert_eq!((&shown["rowsSynced"], &shown["jobType"]), (&json!(100), &json!("sync")));
     assert_eq!(arrived(&bench.rows()), (100, 100));
+    // What it called its new token is nowhere in what it said.
+    let logs = bench.logs();
+    assert!(logs.contains("the new token is **********") && !logs.contains("rotated"), "{logs}");
     // Another one has nothing new to bring.
     let job = bench.sync(&connection);
     assert_eq!(bench.wait_for(job, "succeeded")["rowsSynced"], 0);
@@ -306,7 +244,7 @@ fn a_sync_goes_from_a_source_to_a_destination() {
 fn a_destination_that_dies_is_gone_on_with() {
     let mut bench = Bench::start();
     let destination = json!({ "mode": "die", "after": 73 });
-    let connection = bench.connect(slow(), destination, "incremental_append");
+    let connection = bench.connect(&slow(), destination);
     let job = bench.sync(&connection);
     // Each attempt brings 73 more at most, and commits what stood before a state.
     let shown = bench.wait_for(job, "succeeded");
@@ -321,7 +259,7 @@ fn a_destination_that_dies_is_gone_on_with() {
 fn a_configuration_that_is_wrong_is_not_tried_again() {
     let mut bench = Bench::start();
     let source = json!({ "mode": "error_trace", "failures": ["config_error"], "count": 0 });
-    let connection = bench.connect(source, json!({}), "incremental_append");
+    let connection = bench.connect(&source, json!({}));
     let job = bench.sync(&connection);
     bench.wait_for(job, "failed");
     assert_eq!(attempts(bench.folder.path()).len(), 1);
@@ -331,13 +269,12 @@ fn a_configuration_that_is_wrong_is_not_tried_again() {
 #[test]
 fn a_sync_outlives_its_server() {
     let mut bench = Bench::start();
-    let connection = bench.connect(slow(), json!({}), "incremental_append");
+    let connection = bench.connect(&slow(), json!({}));
     let job = bench.sync(&connection);
     bench.wait_for_commit();
     bench.kill();
     let before = bench.commits();
-    sleep(Duration::from_millis(1_500));
-    assert!(bench.commits() > before, "it goes on without its server");
+    wait_until("it goes on without its server", || bench.commits() > before);
     bench.restart();
     assert_eq!(bench.wait_for(job, "succeeded")["rowsSynced"], 200);
     assert_eq!(arrived(&bench.rows()), (200, 200));
@@ -348,15 +285,11 @@ fn a_sync_outlives_its_server() {
 #[test]
 fn a_runner_that_dies_is_noticed_and_its_attempt_tried_again() {
     let mut bench = Bench::start();
-    let connection = bench.connect(slow(), json!({}), "incremental_append");
+    let connection = bench.connect(&slow(), json!({}));
     let job = bench.sync(&connection);
     bench.wait_for_commit();
     bench.kill_runner();
-    let killed = Instant::now();
-    while attempts(bench.folder.path()).len() < 2 {
-        assert!(killed.elapsed() < Duration::from_secs(10), "nobody noticed");
-        sleep(Duration::from_millis(10));
-    }
+    wait_until("somebody notices", || attempts(bench.folder.path()).len() == 2);
     bench.wait_for(job, "succeeded");
     let (rows, ids) = arrived(&bench.rows());
     assert_eq!(ids, 200);
@@ -367,7 +300,7 @@ fn a_runner_that_dies_is_noticed_and_its_attempt_tried_again() {
 #[test]
 fn a_runner_and_its_server_may_die_together() {
     let mut bench = Bench::start();
-    let connection = bench.connect(slow(), json!({}), "incremental_append");
+    let connection = bench.connect(&slow(), json!({}));
     let job = bench.sync(&connection);
     bench.wait_for_commit();
     bench.kill();
@@ -385,22 +318,14 @@ fn a_runner_and_its_server_may_die_together() {
 fn a_runner_whose_server_stays_away_ends_its_connectors() {
     let mut bench = Bench::start();
     let source = json!({ "count": 1_000, "state_every": 5, "pause_s": 0.05 });
-    let connection = bench.connect(source, json!({}), "incremental_append");
+    let connection = bench.connect(&source, json!({}));
     let job = bench.sync(&connection);
     bench.wait_for_commit();
     bench.kill();
     let folder = bench.folder.path().join("data/attempts");
-    let began = Instant::now();
-    while !running(&folder).is_empty() {
-        assert!(began.elapsed() < Duration::from_secs(20), "connectors run without a lease");
-        sleep(Duration::from_millis(20));
-    }
+    wait_until("no connector runs without a lease", || running(&folder).is_empty());
     let first = attempts(bench.folder.path()).remove(0);
-    let began = Instant::now();
-    while fs::read_to_string(first.join("marker")).unwrap() != "FAILURE" {
-        assert!(began.elapsed() < PATIENCE, "{}", bench.logs());
-        sleep(Duration::from_millis(20));
-    }
+    wait_until("it has failed", || fs::read_to_string(first.join("marker")).unwrap() == "FAILURE");
     bench.restart();
     bench.wait_for(job, "succeeded");
     let (rows, ids) = arrived(&bench.rows());
@@ -413,11 +338,11 @@ fn a_runner_whose_server_stays_away_ends_its_connectors() {
 fn a_sync_is_cancelled_at_any_moment() {
     let mut bench = Bench::start();
     let source = json!({ "count": 100_000, "state_every": 5, "pause_s": 0.05 });
-    let connection = bench.connect(source, json!({}), "incremental_append");
+    let connection = bench.connect(&source, json!({}));
     let job = bench.sync(&connection);
     bench.wait_for_commit();
-    let another = json!({ "connectionId": connection, "jobType": "sync" }).to_string();
-    bench.http.ask("POST", "/public/v1/jobs", &another).unwrap().expect_status(409);
+    let another = json!({ "connectionId": connection, "jobType": "sync" });
+    bench.api.refused("/jobs", &another, 409);
     bench.ask("DELETE", &format!("/jobs/{job}"), &Value::Null);
     let shown = bench.wait_for(job, "cancelled");
     assert!(shown["rowsSynced"].as_u64().unwrap() > 0, "{shown}");
@@ -427,7 +352,8 @@ fn a_sync_is_cancelled_at_any_moment() {
     let (rows, _) = arrived(&bench.rows());
     let job = bench.sync(&connection);
     bench.wait_for_commit();
-    sleep(Duration::from_millis(500));
+    let first = bench.commits();
+    wait_until("more is committed", || bench.commits() > first);
     bench.ask("DELETE", &format!("/jobs/{job}"), &Value::Null);
     bench.wait_for(job, "cancelled");
     let (more, ids) = arrived(&bench.rows());
@@ -440,7 +366,7 @@ fn many_syncs_at_once_wait_for_their_places() {
     const SYNCS: usize = 12;
     let mut bench = Bench::with(&["--connector-syncs-max", "2"], 2);
     let source = json!({ "count": 10 });
-    let first = bench.connect(source, json!({}), "incremental_append");
+    let first = bench.connect(&source, json!({}));
     let shown = bench.ask("GET", &format!("/connections/{first}"), &Value::Null);
     let mut connections = vec![first];
     for number in 1..SYNCS {
@@ -450,7 +376,7 @@ fn many_syncs_at_once_wait_for_their_places() {
         connections.push(made["connectionId"].as_str().unwrap().to_owned());
     }
     let jobs: Vec<u64> = connections.iter().map(|connection| bench.sync(connection)).collect();
-    let waiting = jobs.iter().filter(|job| bench.job(**job)["status"] == "pending").count();
+    let waiting = jobs.iter().filter(|job| bench.api.job(**job)["status"] == "pending").count();
     assert!(waiting > 0, "some have to wait");
     for job in jobs {
         bench.wait_for(job, "succeeded");

@@ -17,13 +17,15 @@ mod http;
 #[path = "common/server.rs"]
 mod server;
 
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use airbyte::{Api, connectors, rows, wait_until};
+use airbyte::{Api, PATIENCE, connectors, kill, processes, rows, wait_until};
 use dockerd::Dockerd;
 use server::{Server, free_address};
 
@@ -214,24 +216,26 @@ fn a_cancel_leaves_no_container() {
     assert_eq!(place.containers("cancels-"), Vec::<String>::new());
 }
 
-/// A connector's own helper, guard or runner: the processes of this program with such words.
-fn ours(part: &str, of: &str) -> Vec<u32> {
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-        let Ok(id) = entry.file_name().to_string_lossy().parse() else { continue };
-        let words = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        let words = String::from_utf8_lossy(&words).replace('\0', " ");
-        if words.contains(part) && words.contains(of) {
-            found.push(id);
-        }
-    }
-    found
-}
-
-fn kill(processes: &[u32]) {
-    let ids = processes.iter().map(ToString::to_string);
-    let killed = Command::new("kill").arg("-9").args(ids).status().unwrap();
-    assert!(killed.success());
+/// A daemon that takes questions, and answers none.
+#[test]
+fn a_daemon_that_says_nothing_holds_no_cancel_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let daemon = UnixListener::bind(path("docker.sock")).unwrap();
+    std::fs::write(path("config.json"), "{}").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+    command.args(["sync", "run", "--json", "--source", "docker:airbyte/source-x:1"]);
+    command.arg("--source-config").arg(path("config.json"));
+    command.args(["--destination-command", "true", "--destination-config"]);
+    command.arg(path("config.json")).env("WINDLASS_DATA_DIR", path("data"));
+    command.env("DOCKER_HOST", format!("unix://{}", path("docker.sock").display()));
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let _asked = daemon.accept().unwrap();
+    let began = Instant::now();
+    assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert!(said(&output).contains("cancelled"), "{}", said(&output));
+    assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
 }
 
 /// The runner and its guard are killed, so that nobody is left who could remove the source's container: the
@@ -256,10 +260,14 @@ fn a_container_of_a_dead_runner_is_gone_before_the_next_one() {
     wait_until("a commit", || api.job(job)["rowsSynced"] == 1);
     let attempt = format!("{connection}.{job}-1");
     assert_eq!(place.containers(&attempt), [format!("{attempt} source")]);
-    let mut processes = ours("connector-helper guard", &attempt);
-    processes.extend(ours("connector-runner", &attempt));
-    assert_eq!(processes.len(), 2);
-    kill(&processes);
+    let is_ours = |words: &str| {
+        let is_one =
+            ["connector-helper guard", "connector-runner"].iter().any(|it| words.contains(it));
+        is_one && words.contains(&attempt)
+    };
+    let both = processes(is_ours);
+    assert_eq!(both.len(), 2);
+    kill(&both);
     // With both gone at once, only who comes next can have removed it.
     let mut most = 0;
     wait_until("the second attempt is done", || {

@@ -20,7 +20,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use windlass_connector::process::lock::Lock;
 
-use airbyte::{Api, connectors, python, rows};
+use airbyte::{Api, connectors, own, python, rows};
 use server::{Server, free_address};
 
 struct Bench {
@@ -47,8 +47,13 @@ impl Bench {
 
     /// A sync from such a source to our destination.
     fn sync(&mut self, launch: &Value) -> u64 {
+        self.sync_with(launch, &json!({ "count": 10 }))
+    }
+
+    /// The same of a source with a configuration.
+    fn sync_with(&mut self, launch: &Value, configuration: &Value) -> u64 {
         let definition = json!({ "name": "x", "launch": launch });
-        let source = self.api.actor("source", &definition, &json!({ "count": 10 }));
+        let source = self.api.actor("source", &definition, configuration);
         let destination = self.api.destination(&self.path("out.db"));
         let connection = self.api.connect(&source, &destination);
         self.api.sync(&connection)
@@ -106,6 +111,8 @@ with zipfile.ZipFile(f'{folder}/airbyte_source_tiny-{version}-py3-none-any.whl',
     wheel.writestr(f'{info}/WHEEL', 'Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n')
     wheel.writestr(f'{info}/entry_points.txt', '[console_scripts]\\nsource-tiny = source_tiny:main\\ntiny-two = source_tiny:main\\n')
     wheel.writestr(f'{info}/RECORD', '')
+    seen = f'open({folder!r} + \"/seen-%d\" % os.getpid(), \"w\")'
+    wheel.writestr('tiny.pth', f'import os; {seen}.write(repr(sorted(os.environ)))\\n')
 ";
     let source = connectors().join("source.py");
     let mut command = Command::new(python());
@@ -119,7 +126,8 @@ fn a_package_that_is_not_there_is_installed_once() {
     wheel(wheels.path(), "1.0");
     wheel(wheels.path(), "2.0");
     let found = wheels.path().display().to_string();
-    let variables = [("PIP_NO_INDEX", "1".to_owned()), ("PIP_FIND_LINKS", found)];
+    let secret = ("SECRET_OF_THE_SERVER", "1".to_owned());
+    let variables = [("PIP_NO_INDEX", "1".to_owned()), ("PIP_FIND_LINKS", found), secret];
     let mut bench = Bench::start(&[], &variables);
     let launch = json!({ "kind": "python", "package": "airbyte-source-tiny", "version": "1.0",
         "program": "tiny-two" });
@@ -133,6 +141,15 @@ fn a_package_that_is_not_there_is_installed_once() {
     assert!(manifest["command"][0].as_str().unwrap().ends_with("/bin/tiny-two"), "{manifest}");
     let times = bench.logs().matches("windlass: installing airbyte-source-tiny==1.0\n").count();
     assert_eq!(times, 1, "{}", bench.logs());
+    // What it runs by itself whenever its Python starts sees little.
+    let seen = fs::read_dir(wheels.path()).unwrap().map(|entry| entry.unwrap().path());
+    let seen = seen.filter(|path| path.extension().is_none());
+    let seen: Vec<String> = seen.map(|path| fs::read_to_string(path).unwrap()).collect();
+    assert!(!seen.is_empty() && seen.iter().all(|names| !names.contains("SECRET")), "{seen:?}");
+    // By another name of its version it is another installation, and the same connector.
+    let job = bench.sync(&json!({ "kind": "python", "package": "airbyte-source-tiny",
+        "version": "1.0.0", "program": "tiny-two" }));
+    bench.api.ends(job, "succeeded");
     // It is what `connector` installs too, and what is not there is said.
     let job = bench.sync(&json!({ "kind": "python", "package": "airbyte-source-nowhere" }));
     bench.api.ends(job, "failed");
@@ -160,6 +177,40 @@ fn two_who_add_the_same_install_it_once() {
         shown["addedAt"].as_u64().unwrap()
     });
     assert_eq!(added[0], added[1], "the second one found what the first one installed");
+}
+
+#[test]
+fn an_end_that_one_message_does_not_hold_is_told() {
+    let mut bench = Bench::start(&[], &[]);
+    let large = json!({ "schema_pad": 2_900_000, "mode": "error_trace", "error_pad": 100_000,
+        "failures": vec!["system_error"; 10] });
+    let job = bench.sync_with(&own("source"), &large);
+    bench.api.ends(job, "failed");
+    assert!(attempts(&bench, job).len() > 4 << 20, "a message holds it");
+    let source = bench.api.ask("GET", "/sources", &Value::Null)["data"][0]["sourceId"].clone();
+    let path = format!("/streams?sourceId={}", source.as_str().unwrap());
+    assert_eq!(bench.api.ask("GET", &path, &Value::Null)[0]["streamName"], "a");
+}
+
+#[test]
+fn a_new_configuration_that_is_refused_is_left_out() {
+    let mut bench = Bench::start(&[], &[]);
+    let large = json!({ "mode": "control", "count": 10, "control_pad": 5 << 20 });
+    let job = bench.sync_with(&own("source"), &large);
+    bench.api.ends(job, "succeeded");
+    assert_eq!(rows(&bench.path("out.db")), 10);
+}
+
+#[test]
+fn an_attempt_whose_runner_does_not_start_is_over() {
+    let mut bench = Bench::start(&["--connector-wrap", "/nowhere/at-all"], &[]);
+    let job = bench.sync(&own("source"));
+    bench.api.ends(job, "failed");
+    let folders = fs::read_dir(bench.path("data/attempts")).unwrap();
+    let of_job = format!(".{job}-1");
+    let mut folders = folders.map(|entry| entry.unwrap().path());
+    let folder = folders.find(|path| path.to_string_lossy().ends_with(&of_job)).unwrap();
+    assert!(folder.join("reported").exists(), "nobody else says that it is");
 }
 
 #[test]

@@ -18,7 +18,6 @@ use serde_json::value::RawValue;
 use thiserror::Error;
 
 use crate::attempt::generation::Generations;
-use crate::docker;
 use crate::durable;
 use crate::journal::{Commit, Journal, JournalError};
 use crate::process::lock::{Lock, LockError};
@@ -190,11 +189,8 @@ impl FileJournal {
             })?;
         let path = folder.join("journal.json");
         let book = read(&path)?;
-        let is_gone = |attempt: &str| {
-            let containers = docker::sweep::sweep_marked(folder, attempt, LOCK_PATIENCE);
-            sweep::sweep(attempt, None, LOCK_PATIENCE) && containers
-        };
-        if !book.attempt_name.is_empty() && !is_gone(&book.attempt_name) {
+        let name = &book.attempt_name;
+        if !name.is_empty() && !sweep::sweep_all(folder, name, LOCK_PATIENCE) {
             return Err(FileJournalError::Busy(folder.to_owned()));
         }
         Ok(Self {

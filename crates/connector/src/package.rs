@@ -5,7 +5,7 @@
 //! version behind it, so that neither ever replaces the other.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -133,7 +133,10 @@ impl Wanted {
         if text("package").is_empty() || bare(text("package")) != bare(&self.package) {
             return None;
         }
-        if self.version.as_ref().is_some_and(|version| version != text("version")) {
+        // Also by the name that it was asked for with: 1.0 is 1.0.0 to installers.
+        let asked = text("package").split_once("==").map(|(_, version)| version);
+        let is_it = |version: &String| version == text("version") || Some(&**version) == asked;
+        if !self.version.as_ref().is_none_or(is_it) {
             return None;
         }
         let words = manifest.get("command")?.as_array()?.iter();
@@ -173,17 +176,26 @@ impl Wanted {
             attempt: Some(attempt),
         };
         let mut manifest = job.run(told, cancel)?;
-        if let Some(fields) = manifest.as_object_mut() {
-            fields.insert("package".to_owned(), json!(self.package));
-            fields.insert("name".to_owned(), json!(name));
-            fields.insert("addedAt".to_owned(), json!(now_ms()));
-        }
-        let path = all.join(&name).join("manifest.json");
-        durable::write(&path, format!("{manifest:#}\n").as_bytes())
-            .map_err(failed(format!("write {}", path.display())))?;
+        keep(&all.join(&name), &name, &mut manifest)?;
         told(&format!("installed {}", self.requirement()));
-        Ok(())
+        let (package, program) = (self.requirement(), program.to_owned());
+        self.installed(data).map(drop).ok_or(PackageError::NoProgram { package, program })
     }
+}
+
+/// Writes the manifest of an installation into its folder, whole: others read it at any moment.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn keep(folder: &Path, name: &str, manifest: &mut Value) -> Result<(), PackageError> {
+    if let Some(fields) = manifest.as_object_mut() {
+        fields.insert("name".to_owned(), json!(name));
+        fields.insert("addedAt".to_owned(), json!(now_ms()));
+    }
+    fs::create_dir_all(folder).map_err(failed(format!("make {}", folder.display())))?;
+    let path = folder.join("manifest.json");
+    durable::write(&path, format!("{manifest:#}\n").as_bytes())
+        .map_err(failed(format!("write {}", path.display())))
 }
 
 /// Waits until nobody else installs into a folder; nobody does while what it returns is held.
@@ -214,9 +226,13 @@ pub fn turn(folder: &Path, told: &dyn Fn(&str), cancel: &Cancel) -> Result<Lock,
 }
 
 /// The name of a package, without a version.
+fn named(package: &str) -> &str {
+    package.split(|it: char| "=<>!~ [;@".contains(it)).next().unwrap_or_default()
+}
+
+/// The same, however it is written.
 fn bare(package: &str) -> String {
-    let name = package.split(|it: char| "=<>!~ [;@".contains(it)).next().unwrap_or_default();
-    name.replace('_', "-").to_lowercase()
+    named(package).replace('_', "-").to_lowercase()
 }
 
 /// One environment that is made.
@@ -262,13 +278,14 @@ impl Installation<'_> {
             let (package, program) = (self.package.to_owned(), self.program.to_owned());
             return Err(PackageError::NoProgram { package, program });
         }
-        let version = version_of(&environment, self.package);
+        let version = version_of(self.command(&environment.join("bin/python")), self.package);
         Ok(
             json!({"package": self.package, "version": version, "command": [program], "python": python}),
         )
     }
 
-    /// Packages run code of their own when they are installed: it sees as little as a connector does.
+    /// Packages run code of their own when they are installed, and whenever their Python starts: it sees as little
+    /// as a connector does.
     fn command(&self, program: &Path) -> Command {
         let mut command = Command::new(program);
         command.env_clear().envs(environment::handed_on());
@@ -294,9 +311,8 @@ fn follow(
     let mut child = command.spawn().map_err(failed(what))?;
     let errors = child.stderr.take();
     let errors = thread::spawn(move || {
-        let lines = errors.map(|errors| BufReader::new(errors).lines());
         let mut last: Vec<String> = Vec::new();
-        for line in lines.into_iter().flatten().map_while(Result::ok) {
+        for line in errors.into_iter().flat_map(lines_of) {
             if last.len() == SAID_LINES_MAX {
                 last.remove(0);
             }
@@ -306,10 +322,7 @@ fn follow(
     });
     let (tell, lines) = sync_channel(LINES_MAX);
     let out = child.stdout.take();
-    thread::spawn(move || {
-        let all = out.map(|out| BufReader::new(out).lines()).into_iter().flatten();
-        all.map_while(Result::ok).all(|line| tell.send(line).is_ok())
-    });
+    thread::spawn(move || out.into_iter().flat_map(lines_of).all(|line| tell.send(line).is_ok()));
     loop {
         match lines.recv_timeout(TICK) {
             Ok(line) => told(&format!("{what}: {}", line.trim())),
@@ -329,6 +342,12 @@ fn follow(
     Err(PackageError::Failed { what, how: status.to_string(), said })
 }
 
+/// To the end, whatever bytes they have: nobody writes into a pipe that is not read.
+fn lines_of(from: impl Read) -> impl Iterator<Item = String> {
+    let lines = BufReader::new(from).split(b'\n').map_while(Result::ok);
+    lines.map(|line| String::from_utf8_lossy(&line).into_owned())
+}
+
 fn end(child: &mut Child) {
     if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
         let _ = kill_process_group(group, Signal::KILL);
@@ -336,11 +355,9 @@ fn end(child: &mut Child) {
     let _ = child.wait();
 }
 
-fn version_of(environment: &Path, package: &str) -> String {
+fn version_of(mut python: Command, package: &str) -> String {
     const SCRIPT: &str = "import sys, importlib.metadata as m; print(m.version(sys.argv[1]))";
-    let name: String = package.chars().take_while(|c| !"=<>!~ [;@".contains(*c)).collect();
-    let python = environment.join("bin/python");
-    let output = Command::new(python).args(["-c", SCRIPT]).arg(name).output();
+    let output = python.args(["-c", SCRIPT, named(package)]).output();
     let output = output.ok().filter(|output| output.status.success());
     output.map(|out| String::from_utf8_lossy(&out.stdout).trim().to_owned()).unwrap_or_default()
 }
@@ -400,6 +417,12 @@ mod tests {
         assert_eq!(find(name, Some("7.2.1"), Some("source-faker")), found);
         assert_eq!(find(name, Some("7.2.2"), None), None);
         assert_eq!(find(name, None, Some("other")), None);
+        // As it was asked for, and as it calls itself.
+        let manifest = manifest.replace("\"7.2.1\"", "\"7.2.1.0\"");
+        fs::write(folder.join("manifest.json"), manifest).unwrap();
+        assert_eq!(find(name, Some("7.2.1"), None), found);
+        assert_eq!(find(name, Some("7.2.1.0"), None), found);
+        assert_eq!(find(name, Some("7.2"), None), None);
         assert_eq!(find("airbyte-source-file", None, None), None);
     }
 

@@ -155,8 +155,9 @@ def eat_memory(config, catalog, cursors):
 
 def error_trace(config, catalog, cursors):
     plain(config, catalog, cursors)
+    pad = "x" * config.get("error_pad", 0)
     for failure in config["failures"]:
-        trace("ERROR", error={"message": "it is " + str(failure), "internal_message": "inside", "stack_trace": "at 1", "failure_type": failure})
+        trace("ERROR", error={"message": "it is " + str(failure) + pad, "internal_message": "inside" + pad, "stack_trace": "at 1" + pad, "failure_type": failure})
     OUT.flush()
     os._exit(config.get("code", 1))
 
@@ -205,12 +206,13 @@ def close_early(config, catalog, cursors):
 
 
 def rotate(config):
-    new = {**config, "token": "rotated"}
+    new = {**config, "token": "rotated", "padding": "x" * config.get("control_pad", 0)}
     say({"type": "CONTROL", "control": {"type": "CONNECTOR_CONFIG", "emitted_at": 1.5, "connectorConfig": {"config": new}}})
 
 
 def control(config, catalog, cursors):
     rotate(config)
+    say({"type": "LOG", "log": {"level": "WARN", "message": "the new token is rotated"}})
     plain(config, catalog, cursors)
 
 
@@ -275,6 +277,7 @@ def check(config):
 
 def discover(config):
     schema = {"type": "object", "properties": {"id": {"type": "integer"}, "text": {"type": "string"}}}
+    schema["description"] = "x" * config.get("schema_pad", 0)
     modes = ["full_refresh", "incremental"]
     streams = [
         {"name": name, "json_schema": schema, "supported_sync_modes": modes, "source_defined_primary_key": [["id"]], "source_defined_cursor": True, "is_resumable": True}

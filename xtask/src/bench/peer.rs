@@ -7,6 +7,7 @@ use std::process::Command;
 use super::failure::{Context, Failure, Result};
 use super::measure::{Figures, Shape};
 use super::server;
+use crate::workspace::{self, target};
 
 /// A system under test. Each call of `measure` starts on an empty store.
 pub(crate) trait Peer {
@@ -44,13 +45,9 @@ pub(crate) struct Workplace {
 impl Workplace {
     /// Opens the workplace and removes what an interrupted run left.
     pub(crate) fn open() -> Result<Self> {
-        let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let workspace = xtask.parent().ok_or_else(|| Failure::new("xtask has no parent folder"))?;
-        let target = std::env::var_os("CARGO_TARGET_DIR")
-            .map_or_else(|| workspace.join("target"), PathBuf::from);
-        let root = target.join("bench");
+        let root = target().join("bench");
         fs::create_dir_all(&root).context(format!("create {}", root.display()))?;
-        let workplace = Self { root, scripts: xtask.join("bench/peers") };
+        let workplace = Self { root, scripts: workspace::root().join("xtask/bench/peers") };
         match fs::remove_dir_all(workplace.data()) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 Err(error).context("remove the data of an earlier run")

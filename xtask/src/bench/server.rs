@@ -12,6 +12,8 @@ use super::failure::{Context, Failure, Result};
 
 /// A server that does not listen by then has failed to start.
 const START_MAX: Duration = Duration::from_secs(20);
+/// Between two looks whether it listens.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// A running server. Dropping it kills the process and removes its folder.
 ///
@@ -54,7 +56,7 @@ impl Server {
                 let log = fs::read_to_string(&log_path).unwrap_or_default();
                 return Err(Failure::new(format!("{name} did not start: {}", last_lines(&log))));
             }
-            std::thread::sleep(Duration::from_millis(10));
+            std::thread::sleep(PAUSE);
         }
         Ok(server)
     }

@@ -1,20 +1,22 @@
 //! The demo's sync: a real source from PyPI into a destination on the real kit, killed half-way with
 //! kill -9, gone on with, and counted.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use std::{env, fs};
 
 use serde_json::{Value, json};
 
-use crate::workspace::root;
+use crate::workspace::{root, target};
 
 /// People that the source makes up.
 const USERS: u64 = 5_000;
 /// Purchases come with them, and a hundred products.
 const STREAMS: [&str; 3] = ["users", "products", "purchases"];
+/// Between two looks at what it has committed.
+const PAUSE: Duration = Duration::from_millis(10);
 /// A sync that has committed nothing by then is not killed.
 const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -56,8 +58,7 @@ struct Sync<'a> {
 
 impl Sync<'_> {
     fn new(windlass: &Path) -> Result<Sync<'_>, String> {
-        let target =
-            env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+        let target = target();
         let (data, folder) = (target.join("airbyte"), target.join("demo-sync"));
         // Each demo begins anew.
         for old in [folder.clone(), data.join("syncs/demo")] {
@@ -129,7 +130,7 @@ impl Sync<'_> {
                 let _ = child.kill();
                 return Err("the sync commits nothing".to_owned());
             }
-            sleep(Duration::from_millis(10));
+            sleep(PAUSE);
         }
         child.kill().and_then(|()| child.wait()).map_err(|error| error.to_string())?;
         let journal = self.journal();

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::all;
 use crate::args::Online;
+use crate::connector::install::words;
 use crate::failure::Failure;
 use crate::job::create::input;
 use crate::rest::{Rest, encoded, text};
@@ -26,7 +27,7 @@ pub(crate) struct CreateArgs {
     /// Configuration of a new source, JSON; - reads standard input, @FILE a file
     #[arg(long, value_name = "JSON")]
     source_config: Option<String>,
-    /// The program of a source of this type, with its arguments, in words with spaces between them
+    /// The program of a source of this type, with its arguments, words with spaces between them; quotes hold words together
     #[arg(long, value_name = "COMMAND")]
     source_command: Option<String>,
     /// The destination: its id, or a type of connector
@@ -68,25 +69,26 @@ struct End<'a> {
     /// An id, or a type.
     named: &'a str,
     config: Option<&'a str>,
-    command: Option<&'a str>,
+    command: Option<Vec<String>>,
     workspace: &'a str,
 }
 
 pub(super) async fn run(online: &Online, rest: &Rest, args: &CreateArgs) -> Result<(), Failure> {
     // What is wrong with the command line is said before anything is made.
     let mut body = body(args)?;
+    let words = |command: &Option<String>| command.as_deref().map(words).transpose();
     let source = End {
         side: "source",
         named: &args.source,
         config: args.source_config.as_deref(),
-        command: args.source_command.as_deref(),
+        command: words(&args.source_command)?,
         workspace: &args.workspace,
     };
     let destination = End {
         side: "destination",
         named: &args.destination,
         config: args.destination_config.as_deref(),
-        command: args.destination_command.as_deref(),
+        command: words(&args.destination_command)?,
         workspace: &args.workspace,
     };
     let (source_config, destination_config) =
@@ -178,7 +180,7 @@ impl End<'_> {
         let side = self.side;
         configuration.insert(format!("{side}Type"), self.named.into());
         let mut body = json!({ "name": self.named, "workspaceId": self.workspace });
-        if let Some(command) = self.command {
+        if let Some(command) = &self.command {
             // Its type alone may be that of another command.
             body["definitionId"] = self.define(rest, command).await?.into();
         }
@@ -198,9 +200,8 @@ impl End<'_> {
     }
 
     /// Makes a definition with this command, unless there is one; its id.
-    async fn define(&self, rest: &Rest, command: &str) -> Result<String, Failure> {
-        let words: Vec<&str> = command.split_whitespace().collect();
-        let launch = json!({ "kind": "command", "command": words });
+    async fn define(&self, rest: &Rest, command: &[String]) -> Result<String, Failure> {
+        let launch = json!({ "kind": "command", "command": command });
         let path = format!("workspaces/{}/definitions/{}s", encoded(self.workspace), self.side);
         let known = all(rest, &path, "", DEFINITIONS_MAX).await?;
         let is_it = |known: &Value| {

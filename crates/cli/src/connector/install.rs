@@ -10,14 +10,13 @@ use std::time::Duration;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
-use windlass_connector::docker::Image;
+use windlass_connector::docker::{self, Image};
 use windlass_connector::package::{self, Installation, PackageError};
 use windlass_connector::process::Command;
 use windlass_connector::{Cancel, Level, Observer, Side};
 
 use crate::failure::Failure;
 use crate::output::{Output, table};
-use crate::units::now_ms;
 
 /// Characters of a name.
 const NAME_CHARS_MAX: usize = 64;
@@ -96,13 +95,8 @@ pub(crate) fn add(args: &AddArgs, json: bool) -> Result<(), Failure> {
         (None, Some(image)) => pull(image, &args.name, wanted, json)?,
         (None, None) => install(&folder, &args.name, &package, args.python.as_deref())?,
     };
-    if let Some(new) = new.as_object_mut() {
-        new.insert("name".to_owned(), json!(args.name));
-        new.insert("addedAt".to_owned(), json!(now_ms()));
-    }
-    make(&folder)?;
-    let written = fs::write(&manifest, format!("{new:#}\n"));
-    written.map_err(|error| Failure::io(format!("write {}", manifest.display()), error))?;
+    let kept = package::keep(&folder, &args.name, &mut new);
+    kept.map_err(|error| Failure::new(error.to_string()))?;
     show(json, &new, "is ready")
 }
 
@@ -176,9 +170,7 @@ const IMAGE_PREFIX: &str = "docker:";
 /// A name without what is said about where it comes from: `source-faker` of
 /// `docker:airbyte/source-faker:7.2.1`.
 pub(crate) fn short_name(name: &str) -> &str {
-    let Some(image) = name.strip_prefix(IMAGE_PREFIX) else { return name };
-    let last = image.rsplit('/').next().unwrap_or_default();
-    last.split([':', '@']).next().unwrap_or_default()
+    name.strip_prefix(IMAGE_PREFIX).map_or(name, docker::short_name)
 }
 
 /// How an installed connector, or an image, is started.

@@ -11,9 +11,10 @@ use crate::failure::Failure;
 use crate::show::{bytes_json, bytes_text, is_at_rest, state};
 use crate::units::{now_ms, utc};
 
-/// How soon the job is looked at again, at first and at most.
-const LOOK_MIN: Duration = Duration::from_millis(20);
-const LOOK_MAX: Duration = Duration::from_millis(500);
+/// How soon the job is looked at again, at first.
+pub(crate) const LOOK_MIN: Duration = Duration::from_millis(20);
+/// And at most.
+pub(crate) const LOOK_MAX: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Args)]
 pub(crate) struct TailArgs {

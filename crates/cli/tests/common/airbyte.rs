@@ -1,6 +1,7 @@
 //! The API of a server, as far as tests of launches need it.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -44,9 +45,7 @@ impl Api {
 
     /// Our own destination, as a command.
     pub(crate) fn destination(&mut self, rows: &Path) -> String {
-        let script = connectors().join("destination.py");
-        let definition = json!({ "name": "own", "launch": { "kind": "command",
-            "command": [python(), "-S", script] } });
+        let definition = json!({ "name": "own", "launch": own("destination") });
         self.actor("destination", &definition, &json!({ "path": rows }))
     }
 
@@ -66,16 +65,28 @@ impl Api {
         self.ask("GET", &format!("/jobs/{job}"), &Value::Null)
     }
 
+    /// Asks for what is refused.
+    #[track_caller]
+    pub(crate) fn refused(&mut self, path: &str, body: &Value, status: u16) {
+        let answer = self.0.ask("POST", &format!("/public/v1{path}"), &body.to_string());
+        answer.unwrap().expect_status(status);
+    }
+
+    /// The job when it has ended.
+    #[track_caller]
+    pub(crate) fn ended(&mut self, job: u64) -> Value {
+        let mut shown = Value::Null;
+        wait_until("the job ends", || {
+            shown = self.job(job);
+            ["succeeded", "failed", "cancelled"].iter().any(|end| shown["status"] == **end)
+        });
+        shown
+    }
+
     /// Waits until it has ended, and that is how.
     #[track_caller]
     pub(crate) fn ends(&mut self, job: u64, status: &str) {
-        let ends = ["succeeded", "failed", "cancelled"];
-        let mut last = String::new();
-        wait_until("the job ends", || {
-            self.job(job)["status"].as_str().unwrap().clone_into(&mut last);
-            ends.contains(&last.as_str())
-        });
-        assert_eq!(last, status);
+        assert_eq!(self.ended(job)["status"], status);
     }
 }
 
@@ -97,11 +108,44 @@ pub(crate) fn python() -> &'static str {
     if Path::new("/usr/bin/python3").exists() { "/usr/bin/python3" } else { "python3" }
 }
 
+/// The launch of our own source or destination.
+pub(crate) fn own(side: &str) -> Value {
+    let script = connectors().join(format!("{side}.py"));
+    json!({ "kind": "command", "command": [python(), "-S", script] })
+}
+
 /// The rows of our own destination.
 pub(crate) fn rows(database: &Path) -> u64 {
+    arrived(database).0
+}
+
+/// The same, and how many different ids they have.
+pub(crate) fn arrived(database: &Path) -> (u64, u64) {
     const SCRIPT: &str = "import sqlite3, sys\n\
-        print(sqlite3.connect(sys.argv[1]).execute('SELECT count(*) FROM rows').fetchone()[0])";
-    let mut command = std::process::Command::new(python());
+        print(*sqlite3.connect(sys.argv[1])\
+        .execute('SELECT COUNT(*), COUNT(DISTINCT id) FROM rows').fetchone())";
+    let mut command = Command::new(python());
     let output = command.args(["-S", "-c", SCRIPT]).arg(database).output().unwrap();
-    String::from_utf8(output.stdout).unwrap().trim().parse().unwrap()
+    let text = String::from_utf8(output.stdout).unwrap();
+    let (rows, ids) = text.trim().split_once(' ').unwrap();
+    (rows.parse().unwrap(), ids.parse().unwrap())
+}
+
+/// Processes whose command line is as wanted.
+pub(crate) fn processes(is_wanted: impl Fn(&str) -> bool) -> Vec<u32> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Ok(id) = entry.file_name().to_string_lossy().parse() else { continue };
+        let words = std::fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        if is_wanted(&String::from_utf8_lossy(&words).replace('\0', " ")) {
+            found.push(id);
+        }
+    }
+    found
+}
+
+/// SIGKILL.
+pub(crate) fn kill(processes: &[u32]) {
+    let ids = processes.iter().map(ToString::to_string);
+    assert!(Command::new("kill").arg("-9").args(ids).status().unwrap().success());
 }

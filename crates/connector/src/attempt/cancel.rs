@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use tokio::sync::Notify;
+
 use crate::process::wire::Stop;
 
 /// One for each attempt; copies are the same.
@@ -13,6 +15,7 @@ pub struct Cancel(Arc<Inner>);
 struct Inner {
     is_cancelled: AtomicBool,
     stops: Mutex<Vec<Stop>>,
+    told: Notify,
 }
 
 impl Cancel {
@@ -27,6 +30,16 @@ impl Cancel {
         self.0.is_cancelled.store(true, Ordering::SeqCst);
         for stop in self.0.stops.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
             stop.stop();
+        }
+        self.0.told.notify_waiters();
+    }
+
+    /// Waits until somebody cancels.
+    pub(crate) async fn cancelled(&self) {
+        // From here on it is told, also of what comes before it waits.
+        let told = self.0.told.notified();
+        if !self.is_cancelled() {
+            told.await;
         }
     }
 

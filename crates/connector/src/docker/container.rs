@@ -28,6 +28,7 @@ use tokio_stream::{Stream, StreamExt as _};
 
 use crate::docker::daemon::{self, DockerError};
 use crate::docker::{ATTEMPT_LABEL, Image, SIDE_LABEL, sweep};
+use crate::process::environment::PROXIES;
 use crate::process::exit::OOM_KILLED;
 
 /// Where a container finds the files of its connector.
@@ -317,10 +318,8 @@ fn member(archive: &mut Vec<u8>, name: &str, kind: u8, bytes: &[u8]) {
 
 /// What a container gets of our environment, before its own: the ways out of this network.
 pub(crate) fn handed_on() -> HashMap<String, String> {
-    const PROXIES: [&str; 6] =
-        ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"];
-    let set = |name: &str| Some((name.to_owned(), std::env::var(name).ok()?));
-    PROXIES.into_iter().filter_map(set).collect()
+    let set = |name: &&str| Some(((*name).to_owned(), std::env::var(name).ok()?));
+    PROXIES.iter().filter_map(set).collect()
 }
 
 #[cfg(test)]

@@ -25,8 +25,6 @@ const MOUNTS_MAX: usize = 32;
 const LAYERS_MAX: usize = 1_000;
 /// Between two words about a pull.
 const PROGRESS: Duration = Duration::from_secs(2);
-/// Between two looks whether somebody cancelled.
-const TICK: Duration = Duration::from_millis(100);
 
 /// A connector that is an image, and what its container gets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -110,13 +108,6 @@ impl Image {
         Ok(Self { network, mounts, cpus, ..image })
     }
 
-    /// What the last part is called: `source-faker` of `airbyte/source-faker:7.2.1`.
-    #[must_use]
-    pub fn short_name(&self) -> &str {
-        let last = self.name.rsplit('/').next().unwrap_or_default();
-        last.split([':', '@']).next().unwrap_or_default()
-    }
-
     /// Sees to it that it is on this machine: one that is not is pulled, and the observer told how far it is.
     ///
     /// # Errors
@@ -128,7 +119,15 @@ impl Image {
         cancel: &Cancel,
     ) -> Result<(), Box<Failure>> {
         let told = |text: &str| observer.step(text);
-        daemon::block_on(pull(self, &told, cancel)).map_err(|error| {
+        // A pull goes on behind the back of a daemon that nobody listens to; the next one finds what it has.
+        let here = async {
+            tokio::select! {
+                biased;
+                () = cancel.cancelled() => Err(DockerError::Cancelled),
+                here = pull(self, &told) => here,
+            }
+        };
+        daemon::block_on(here).map_err(|error| {
             let (origin, kind) = match &error {
                 DockerError::Cancelled => {
                     (Origin::AirbytePlatform, FailureType::ManualCancellation)
@@ -148,6 +147,13 @@ impl Image {
     }
 }
 
+/// What the last part of an image's name is called: `source-faker` of `airbyte/source-faker:7.2.1`.
+#[must_use]
+pub fn short_name(image: &str) -> &str {
+    let last = image.rsplit('/').next().unwrap_or_default();
+    last.split([':', '@']).next().unwrap_or_default()
+}
+
 fn is_mount(text: &str) -> bool {
     let parts: Vec<&str> = text.split(':').collect();
     match parts.as_slice() {
@@ -156,7 +162,7 @@ fn is_mount(text: &str) -> bool {
     }
 }
 
-async fn pull(image: &Image, told: &dyn Fn(&str), cancel: &Cancel) -> Result<(), DockerError> {
+async fn pull(image: &Image, told: &dyn Fn(&str)) -> Result<(), DockerError> {
     let docker = daemon::connect().await?;
     if is_here(&docker, image).await? {
         return Ok(());
@@ -165,13 +171,7 @@ async fn pull(image: &Image, told: &dyn Fn(&str), cancel: &Cancel) -> Result<(),
     let options = CreateImageOptionsBuilder::default().from_image(&image.name).build();
     let mut answers = std::pin::pin!(docker.create_image(Some(options), None, None));
     let (mut layers, mut said) = (Layers::default(), Instant::now());
-    loop {
-        if cancel.is_cancelled() {
-            return Err(DockerError::Cancelled);
-        }
-        // A pull goes on behind the back of a daemon that nobody listens to; the next one finds what it has.
-        let Ok(next) = tokio::time::timeout(TICK, answers.next()).await else { continue };
-        let Some(answer) = next else { break };
+    while let Some(answer) = answers.next().await {
         layers.take(answer.map_err(|error| no_image(image, &error))?);
         if said.elapsed() >= PROGRESS {
             said = Instant::now();
@@ -243,7 +243,7 @@ mod tests {
         for wrong in ["", "-x", "a b", "a;b", "/x", "x:", "ä", &"x".repeat(400)] {
             assert_eq!(name(wrong), Err(ImageError::Name(wrong.to_owned())));
         }
-        assert_eq!(Image::new("localhost:5000/a/source-x:1").unwrap().short_name(), "source-x");
+        assert_eq!(short_name("localhost:5000/a/source-x:1"), "source-x");
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub mod image;
 pub mod sweep;
 
 pub use daemon::{DockerError, HOST, address};
-pub use image::{Image, ImageError};
+pub use image::{Image, ImageError, short_name};
 
 /// The attempt of a container: a label.
 const ATTEMPT_LABEL: &str = "windlass.attempt";

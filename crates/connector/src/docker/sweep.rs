@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bollard::errors::Error;
 use bollard::query_parameters::{ListContainersOptionsBuilder, RemoveContainerOptionsBuilder};
@@ -12,11 +12,10 @@ use crate::docker::daemon::{self, DockerError};
 use crate::docker::{ATTEMPT_LABEL, SIDE_LABEL};
 use crate::durable;
 use crate::process::Side;
+use crate::process::sweep::until_gone;
 
 /// The name of a mark.
 const MARK: &str = "container";
-/// Between two looks.
-const PAUSE: Duration = Duration::from_millis(20);
 
 /// Says that a side of an attempt may have a container: made, durably, before it has one.
 #[derive(Debug)]
@@ -74,21 +73,11 @@ pub fn find(attempt: &str, side: Option<Side>) -> Result<Vec<String>, DockerErro
 /// Removes what is found, again and again until nothing is, or `patience` is over. Says whether all is gone.
 #[must_use]
 pub fn sweep(attempt: &str, side: Option<Side>, patience: Duration) -> bool {
-    let began = Instant::now();
-    loop {
-        let found = find(attempt, side);
-        if found.as_ref().is_ok_and(Vec::is_empty) {
-            return true;
-        }
-        for id in found.unwrap_or_default() {
-            // What is gone already, or about to, is what we want; the next look tells.
-            let _ = daemon::block_on(async { remove(&daemon::connect().await?, &id).await });
-        }
-        if began.elapsed() > patience {
-            return false;
-        }
-        std::thread::sleep(PAUSE);
-    }
+    let end = |id: String| {
+        // What is gone already, or about to, is what we want; the next look tells.
+        let _ = daemon::block_on(async { remove(&daemon::connect().await?, &id).await });
+    };
+    until_gone(patience, || find(attempt, side), end)
 }
 
 /// Kills a container, and forgets it with its volumes.

@@ -23,13 +23,11 @@ const HANDED_ON: &[&str] = &[
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
     "REQUESTS_CA_BUNDLE",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "NO_PROXY",
-    "http_proxy",
-    "https_proxy",
-    "no_proxy",
 ];
+
+/// The ways out of this network, which a container is told too.
+pub(crate) const PROXIES: &[&str] =
+    &["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"];
 
 /// What connectors expect of whoever runs them.
 const FIXED: &[(&str, &str)] = &[
@@ -44,7 +42,7 @@ const FIXED: &[(&str, &str)] = &[
 /// What is handed on, where it is set.
 pub(crate) fn handed_on() -> impl Iterator<Item = (OsString, OsString)> {
     let set = |name: &&str| std::env::var_os(name).map(|value| (OsString::from(name), value));
-    HANDED_ON.iter().filter_map(set)
+    HANDED_ON.iter().chain(PROXIES).filter_map(set)
 }
 
 /// What connectors expect, wherever they run.

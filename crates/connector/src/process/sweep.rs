@@ -7,10 +7,12 @@
 
 use std::fs;
 use std::io::{self, Read as _};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::docker;
 use crate::process::Side;
 use crate::process::environment::{ATTEMPT, SIDE};
 
@@ -62,22 +64,40 @@ fn is_ours(error: &io::Error) -> bool {
     })
 }
 
-/// Kills what is found, again and again until nothing is, or `patience` is over. Says whether all
-/// is gone.
+/// Everything of an attempt whose files are in a folder: its containers, if there may be some, and its processes.
+/// Says whether all is gone.
+#[must_use]
+pub(crate) fn sweep_all(folder: &Path, attempt: &str, patience: Duration) -> bool {
+    let are_gone = docker::sweep::sweep_marked(folder, attempt, patience);
+    sweep(attempt, None, patience) && are_gone
+}
+
+/// Kills the processes of an attempt, or of one side of it, for as long as `patience` has it. Says whether all
+/// are gone.
 #[must_use]
 pub fn sweep(attempt: &str, side: Option<Side>, patience: Duration) -> bool {
+    let kill = |id| {
+        // One that is gone already is what we want.
+        if let Some(pid) = Pid::from_raw(id) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    };
+    until_gone(patience, || find(attempt, side), kill)
+}
+
+/// Ends what is found, again and again until nothing is, or `patience` is over. Says whether all is gone.
+pub(crate) fn until_gone<T, E>(
+    patience: Duration,
+    find: impl Fn() -> Result<Vec<T>, E>,
+    end: impl Fn(T),
+) -> bool {
     let began = Instant::now();
     loop {
-        let found = find(attempt, side);
+        let found = find();
         if found.as_ref().is_ok_and(Vec::is_empty) {
             return true;
         }
-        for id in found.unwrap_or_default() {
-            // One that is gone already is what we want.
-            if let Some(pid) = Pid::from_raw(id) {
-                let _ = kill_process(pid, Signal::KILL);
-            }
-        }
+        found.unwrap_or_default().into_iter().for_each(&end);
         if began.elapsed() > patience {
             return false;
         }

@@ -3,6 +3,7 @@
 //! Every file is there whole or not at all, and durable before anybody relies on it. Whether the runner
 //! lives is a lock that it holds, not a number of a process, which another may have by now.
 
+use std::cmp::Reverse;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
@@ -13,11 +14,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::durable;
 use crate::journal::Commit;
 use crate::process::{Side, lock, sweep};
 use crate::protocol::message::Descriptor;
 use crate::summary::Summary;
-use crate::{docker, durable};
 
 /// Where the files of connectors are.
 const WORK: &str = "work";
@@ -256,8 +257,7 @@ impl Folder {
     /// Ends everything that the attempt has left, by its name. Says whether all is gone.
     #[must_use]
     pub fn sweep(&self, attempt: &str, patience: Duration) -> bool {
-        let containers = docker::sweep::sweep_marked(&self.path.join(WORK), attempt, patience);
-        sweep::sweep(attempt, None, patience) && containers
+        sweep::sweep_all(&self.path.join(WORK), attempt, patience)
     }
 
     /// Says that the runner lives, for as long as the file is open; `None` if another one does.
@@ -403,21 +403,19 @@ impl Folder {
 }
 
 impl Outcome {
-    /// With no secret in any of its texts.
+    /// With no secret in what it says. Names of streams are what they are: they are looked up by others.
     #[must_use]
-    pub fn masked(self, secrets: &[String]) -> Outcome {
-        let value = serde_json::to_value(&self).map(|mut value| {
-            mask(&mut value, secrets);
-            value
-        });
-        value.and_then(serde_json::from_value).unwrap_or_else(|_| Outcome {
-            // Rather nothing than a secret.
-            message: masked(&self.message, secrets),
-            summary: None,
-            found: None,
-            result: Value::Null,
-            ..self
-        })
+    pub fn masked(mut self, secrets: &[String]) -> Outcome {
+        self.message = masked(&self.message, secrets);
+        mask(&mut self.result, secrets);
+        for failure in self.summary.iter_mut().flat_map(|summary| &mut summary.failures) {
+            failure.external_message = masked(&failure.external_message, secrets);
+            let more = [&mut failure.internal_message, &mut failure.stacktrace];
+            for text in more.into_iter().flatten() {
+                *text = masked(text, secrets);
+            }
+        }
+        self
     }
 }
 
@@ -441,11 +439,12 @@ fn is_maskable(secret: &str) -> bool {
 
 /// A text without secrets.
 pub(crate) fn masked(text: &str, secrets: &[String]) -> String {
-    let mut text = text.to_owned();
-    for secret in secrets.iter().filter(|secret| is_maskable(secret)) {
-        text = text.replace(secret.as_str(), MASK);
-    }
-    text
+    let is_in = |secret: &&String| is_maskable(secret) && text.contains(secret.as_str());
+    let mut secrets: Vec<&String> = secrets.iter().filter(is_in).collect();
+    // One may begin with another.
+    secrets.sort_by_key(|secret| Reverse(secret.len()));
+    let mask = |text: String, secret: &String| text.replace(secret.as_str(), MASK);
+    secrets.into_iter().fold(text.to_owned(), mask)
 }
 
 /// What came of an attempt or a question.
@@ -485,6 +484,7 @@ pub(crate) mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::failure::{Failure, FailureType, Origin};
 
     pub(crate) fn spec(data: &Path) -> Spec {
         Spec {
@@ -536,21 +536,28 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn no_secret_is_in_a_text_and_no_field_is_lost() {
+    fn no_secret_is_in_what_is_said_and_nothing_else_is_touched() {
+        let (origin, kind) = (Origin::Source, FailureType::SystemError);
+        let failure = Failure::new(origin, kind, "abcdefghij").internal("of abcdef and abcdefghij");
+        let catalog = json!({ "streams": [{ "name": "message" }] });
         let outcome = Outcome {
             succeeded: true,
             cancelled: false,
-            summary: None,
+            summary: Some(Summary::never_began(failure)),
             result: json!({ "message": ["it says a \\secret\\\" here"], "at": 1_234_567 }),
             message: "the token a \\secret\\\" is wrong".to_owned(),
             permanent: false,
-            found: None,
+            found: Some(Found { value: catalog.clone(), version: 1, at_ms: 2 }),
         };
-        let secrets = ["a \\secret\\\"", "message", "succeeded", "1234567"].map(str::to_owned);
-        let masked = outcome.masked(&secrets);
+        let secrets = ["a \\secret\\\"", "message", "succeeded", "1234567", "abcdef", "abcdefghij"];
+        let masked = outcome.masked(&secrets.map(str::to_owned));
         assert_eq!(masked.message, format!("the token {MASK} is wrong"));
         let expected = json!({ "message": [format!("it says {MASK} here")], "at": 1_234_567 });
         assert_eq!((masked.succeeded, masked.result), (true, expected));
+        let failure = masked.summary.unwrap().failures.remove(0);
+        let said = (&*failure.external_message, &*failure.internal_message.unwrap());
+        assert_eq!(said, (MASK, &*format!("of {MASK} and {MASK}")));
+        assert_eq!(masked.found.unwrap().value, catalog, "what it is called is no secret");
     }
 
     #[test]

@@ -232,7 +232,15 @@ impl Launcher {
         let made = spec.clone();
         let made = tokio::task::spawn_blocking(move || Folder::create(&made)).await;
         let made = made.unwrap_or_else(|error| Err(io::Error::other(error)));
-        match made.and_then(|folder| Ok((self.start(&folder)?, folder))) {
+        let started = made.and_then(|folder| match self.start(&folder) {
+            Ok(child) => Ok((child, folder)),
+            Err(error) => {
+                // Nothing ran in it: it is over, and is removed with the others that are.
+                let _ = folder.set_reported();
+                Err(error)
+            }
+        });
+        match started {
             Ok((mut child, folder)) => {
                 info!(attempt = spec.name(), queue = spec.queue, "an attempt begins");
                 let _ = child.wait().await;
@@ -366,8 +374,10 @@ fn folders(data: &Path) -> Vec<PathBuf> {
 fn tidy(data: &Path, keep: Duration) -> io::Result<()> {
     let mut over: Vec<(SystemTime, PathBuf)> = Vec::new();
     for path in folders(data) {
-        let reported = path.join("reported");
-        if let Ok(modified) = fs::metadata(&reported).and_then(|it| it.modified()) {
+        // One that was never finished is over since it was made.
+        let is_whole = path.join("spec.json").exists();
+        let since = if is_whole { path.join("reported") } else { path.clone() };
+        if let Ok(modified) = fs::metadata(&since).and_then(|it| it.modified()) {
             over.push((modified, path));
         }
     }
@@ -382,4 +392,23 @@ fn tidy(data: &Path, keep: Duration) -> io::Result<()> {
         }
     }
     failed.map_or(Ok(()), Err)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runner::folder::tests::spec;
+
+    #[test]
+    fn what_is_over_is_removed_and_what_runs_is_kept() {
+        let data = tempfile::tempdir().unwrap();
+        let make = |job| Folder::create(&Spec { job, ..spec(data.path()) }).unwrap();
+        let (runs, is_reported, is_unfinished) = (make(1), make(2), make(3));
+        is_reported.set_reported().unwrap();
+        fs::remove_file(is_unfinished.path().join("spec.json")).unwrap();
+        tidy(data.path(), Duration::from_secs(60)).unwrap();
+        assert_eq!(folders(data.path()).len(), 3, "they are new");
+        tidy(data.path(), Duration::ZERO).unwrap();
+        assert_eq!(folders(data.path()), [runs.path()]);
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
@@ -16,6 +16,8 @@ use crate::runner::phase::Phase;
 const FILE_BYTES_MAX: u64 = 16 << 20;
 /// Lines that wait to be told to the job.
 const TOLD_MAX: usize = 200;
+/// Texts that it hides; the oldest go.
+const SECRETS_MAX: usize = 1_000;
 
 /// A log that takes what an attempt says.
 #[derive(Debug)]
@@ -59,14 +61,28 @@ impl Log {
         });
     }
 
-    /// Texts that it must not have from now on.
+    /// More texts that it must not have from now on.
     pub fn hide(&self, secrets: Vec<String>) {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner).secrets = secrets;
+        let mut inner = self.lock();
+        inner.secrets.retain(|known| !secrets.contains(known));
+        inner.secrets.extend(secrets);
+        let too_many = inner.secrets.len().saturating_sub(SECRETS_MAX);
+        inner.secrets.drain(..too_many);
+    }
+
+    /// All that it must not have.
+    #[must_use]
+    pub fn secrets(&self) -> Vec<String> {
+        self.lock().secrets.clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What could not be told after all.
     pub fn put_back(&self, lines: Vec<String>) {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.lock();
         let newer = std::mem::replace(&mut inner.told, lines);
         inner.told.extend(newer);
         let too_many = inner.told.len().saturating_sub(TOLD_MAX);
@@ -76,7 +92,7 @@ impl Log {
 
     /// What the job's log is to be told since the last time.
     pub fn take(&self) -> Vec<String> {
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.lock();
         let dropped = std::mem::take(&mut inner.dropped);
         if dropped > 0 {
             inner.told.push(format!("{dropped} lines are in the attempt's own log only"));
@@ -88,7 +104,7 @@ impl Log {
 impl Observer for Log {
     fn log(&self, side: Option<Side>, level: Level, text: &str) {
         let line = format!("{} {}: {text}", level.name(), side.map_or("windlass", Side::name));
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = self.lock();
         let line = masked(&line, &inner.secrets);
         inner.file.write(&format!("{} {line}", now_ms()));
         if side.is_none() || level >= Level::Warn {

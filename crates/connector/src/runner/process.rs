@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use tokio::time::sleep;
-use windlass_worker::{Client, Error, Token};
+use windlass_worker::{Client, Token};
 
 use crate::Cancel;
 use crate::failure::{Failure, FailureType, Origin};
@@ -21,7 +21,7 @@ use crate::runner::log::Log;
 use crate::runner::phase::{self, Bounds};
 use crate::runner::question::{self, Asked};
 use crate::runner::report;
-use crate::runner::secrets::Secrets;
+use crate::runner::secrets::{Keeper, Secrets};
 use crate::runner::spool::{NotDelivered, Spool};
 use crate::runner::store::Store;
 use crate::runner::sync::{self, NotMade, Sync};
@@ -75,7 +75,8 @@ async fn attend(path: &Path, helper: Helper, secrets: Arc<dyn Secrets>) -> io::R
     });
     let outcome = match turn(&spec, &cancel).await? {
         Some(turn) => {
-            let runner = Runner { folder: &folder, spec: &spec, store: &store, secrets, log: &log };
+            let keeper = Keeper { secrets, log: Arc::clone(&log) };
+            let runner = Runner { folder: &folder, spec: &spec, store: &store, keeper };
             let outcome = runner.run(helper, &cancel, &lease).await;
             drop(turn);
             outcome
@@ -89,11 +90,7 @@ async fn attend(path: &Path, helper: Helper, secrets: Arc<dyn Secrets>) -> io::R
     phases.abort();
     folder.conclude(&lease.judged(outcome))?;
     // Why it ended stands at the end.
-    let lines = log.take();
-    if !lines.is_empty() {
-        let told = store.client.append_log(lease.token, lines);
-        let _ = tokio::time::timeout(LAST_WORDS, told).await;
-    }
+    lease.tell_log(LAST_WORDS).await;
     tell(&store, &folder, &spec, &lease).await;
     beats.abort();
     Ok(())
@@ -151,8 +148,7 @@ struct Runner<'a> {
     folder: &'a Folder,
     spec: &'a Spec,
     store: &'a Store,
-    secrets: Arc<dyn Secrets>,
-    log: &'a Arc<Log>,
+    keeper: Keeper,
 }
 
 impl Runner<'_> {
@@ -160,12 +156,12 @@ impl Runner<'_> {
         let is_sync = &*self.spec.queue == SYNC_QUEUE;
         loop {
             let failure = if is_sync {
-                match Sync::load(self.store, self.spec, &*self.secrets).await {
+                match Sync::load(self.store, self.spec, &*self.keeper.secrets).await {
                     Ok(sync) => return self.replicate(sync, helper, cancel, lease).await,
                     Err(not_made) => not_made,
                 }
             } else {
-                match Asked::load(self.store, self.spec, &*self.secrets).await {
+                match Asked::load(self.store, self.spec, &*self.keeper.secrets).await {
                     Ok(asked) => return self.ask(asked, helper, cancel).await,
                     Err(not_made) => not_made,
                 }
@@ -198,15 +194,8 @@ impl Runner<'_> {
     /// A package that is not here is installed as a part of the attempt; after that it is here, or this has failed.
     async fn install(&self, wanted: Wanted, cancel: &Cancel) -> Result<(), Failure> {
         let (data, attempt) = (self.spec.data.clone(), self.spec.name());
-        let (log, cancel) = (Arc::clone(self.log), cancel.clone());
-        let work = move || {
-            let told = |text: &str| log.step(text);
-            wanted.install(&data, &attempt, &told, &cancel)?;
-            let program = wanted.requirement();
-            let is_there = wanted.installed(&data).is_some();
-            let package = program.clone();
-            is_there.then_some(()).ok_or(PackageError::NoProgram { package, program })
-        };
+        let (log, cancel) = (Arc::clone(&self.keeper.log), cancel.clone());
+        let work = move || wanted.install(&data, &attempt, &|text: &str| log.step(text), &cancel);
         let failed = |kind, message| Failure::new(Origin::AirbytePlatform, kind, message);
         match tokio::task::spawn_blocking(work).await {
             Ok(Ok(())) => Ok(()),
@@ -220,7 +209,7 @@ impl Runner<'_> {
                     | PackageError::Failed { .. }
                     | PackageError::Io { .. } => FailureType::SystemError,
                 };
-                self.log.log(None, Level::Error, &error.to_string());
+                self.keeper.log.log(None, Level::Error, &error.to_string());
                 Err(failed(kind, error.to_string()))
             }
             Err(error) => {
@@ -237,26 +226,25 @@ impl Runner<'_> {
         cancel: &Cancel,
         lease: &Arc<Lease>,
     ) -> Outcome {
-        let secrets = Arc::clone(&self.secrets);
-        let spool = Arc::new(sync.spool(self.folder, self.spec, self.store, secrets));
+        let log = Arc::clone(&self.keeper.log);
+        log.hide(sync.secrets());
+        let spool = sync.spool(self.folder, self.spec, self.store, self.keeper.clone());
+        let spool = Arc::new(spool);
         let sender = tokio::spawn(send(Arc::clone(&spool), Arc::clone(lease)));
         let (folder, spec) = (self.folder.clone(), self.spec.clone());
-        let (log, cancel, journal) = (Arc::clone(self.log), cancel.clone(), Arc::clone(&spool));
-        let secrets = sync.secrets();
-        log.hide(secrets.clone());
+        let (cancel, journal) = (cancel.clone(), Arc::clone(&spool));
         let work = move || sync.run(&folder, &spec, helper, (&journal, &log, &cancel));
         let outcome = tokio::task::spawn_blocking(work).await;
         sender.abort();
-        ended(outcome).masked(&secrets)
+        ended(outcome).masked(&self.keeper.log.secrets())
     }
 
     async fn ask(&self, asked: Asked, helper: Helper, cancel: &Cancel) -> Outcome {
         let (folder, spec) = (self.folder.clone(), self.spec.clone());
-        let (log, cancel) = (Arc::clone(self.log), cancel.clone());
-        let (secrets, hidden) = (Arc::clone(&self.secrets), asked.secrets());
-        log.hide(hidden.clone());
-        let work = move || asked.run(&folder, &spec, &helper, &*secrets, (&log, &cancel));
-        ended(tokio::task::spawn_blocking(work).await).masked(&hidden)
+        let (keeper, cancel) = (self.keeper.clone(), cancel.clone());
+        keeper.log.hide(asked.secrets());
+        let work = move || asked.run(&folder, &spec, &helper, &keeper, &cancel);
+        ended(tokio::task::spawn_blocking(work).await).masked(&self.keeper.log.secrets())
     }
 }
 
@@ -348,10 +336,11 @@ impl Lease {
         loop {
             // No call outlives the time that is left.
             let left = self.stop_after.saturating_sub(answered.elapsed());
-            match tokio::time::timeout(left, self.beat()).await {
-                Ok(Ok(cancel_asked)) => {
+            let extension = self.client.extend_lease(self.token, self.lease);
+            match tokio::time::timeout(left, extension).await {
+                Ok(Ok(lease)) => {
                     answered = Instant::now();
-                    if cancel_asked {
+                    if lease.cancel_asked {
                         self.cancel.cancel();
                     }
                 }
@@ -365,20 +354,97 @@ impl Lease {
                 self.lose("the server is away for too long");
                 return;
             }
-            sleep(self.heartbeat.min(self.stop_after / 4)).await;
+            // A log is no reason to end anything, and holds nothing up.
+            let pause = self.heartbeat.min(self.stop_after / 4);
+            tokio::join!(sleep(pause), self.tell_log(pause));
         }
     }
 
-    async fn beat(&self) -> Result<bool, Error> {
-        let lease = self.client.extend_lease(self.token, self.lease).await?;
+    /// Tells the job's log what is new. What may not have arrived is told again.
+    async fn tell_log(&self, patience: Duration) {
         let lines = self.log.take();
-        if !lines.is_empty()
-            && let Err(error) = self.client.append_log(self.token, lines.clone()).await
-            && error.is_transient()
-        {
-            // A log is no reason to end anything.
-            self.log.put_back(lines);
+        if lines.is_empty() {
+            return;
         }
-        Ok(lease.cancel_asked)
+        let told = self.client.append_log(self.token, lines.clone());
+        match tokio::time::timeout(patience, told).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) if !error.is_transient() => {}
+            Ok(Err(_)) | Err(_) => self.log.put_back(lines),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use bytes::Bytes;
+    use http_body_util::{BodyExt as _, Full};
+    use hyper::body::Incoming;
+    use hyper::header::{HeaderMap, HeaderValue};
+    use hyper::service::service_fn;
+    use hyper::{Request, Response};
+    use hyper_util::rt::{TokioExecutor, TokioIo};
+    use hyper_util::server::conn::auto;
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::runner::folder::tests::spec;
+
+    /// A server that extends leases, and takes lines that it never says to have. Counts them.
+    async fn deaf(told: Arc<AtomicUsize>) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let answer = move |request: Request<Incoming>| {
+            let told = Arc::clone(&told);
+            async move {
+                if request.uri().path().ends_with("/AppendLog") {
+                    let body = request.into_body().collect().await.unwrap().to_bytes();
+                    assert!(memchr::memmem::find(&body, b"a line").is_some());
+                    told.fetch_add(1, Ordering::SeqCst);
+                    std::future::pending::<()>().await;
+                }
+                // An empty message.
+                let ok = HeaderMap::from_iter([(
+                    "grpc-status".parse().unwrap(),
+                    HeaderValue::from_static("0"),
+                )]);
+                let body = Full::new(Bytes::from_static(&[0; 5]));
+                let body = body.with_trailers(std::future::ready(Some(Ok(ok))));
+                let answer = Response::builder().header("content-type", "application/grpc");
+                Ok::<_, Infallible>(answer.body(body).unwrap())
+            }
+        };
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let answer = answer.clone();
+                tokio::spawn(async move {
+                    let server = auto::Builder::new(TokioExecutor::new());
+                    server.serve_connection(TokioIo::new(stream), service_fn(answer)).await
+                });
+            }
+        });
+        address
+    }
+
+    #[tokio::test]
+    async fn a_log_that_hangs_loses_neither_the_lease_nor_a_line() {
+        let data = tempfile::tempdir().unwrap();
+        let told = Arc::new(AtomicUsize::new(0));
+        let mut spec = spec(data.path());
+        (spec.lease_ms, spec.heartbeat_ms, spec.stop_after_ms) = (60_000, 20, 5_000);
+        let client = Client::lazy(deaf(Arc::clone(&told)).await).unwrap();
+        let log = Arc::new(Log::open(&data.path().join("log")).unwrap());
+        log.step("a line");
+        let cancel = Cancel::new();
+        let lease = Arc::new(Lease::new(&spec, &Store::new(client, "default"), &cancel, &log));
+        let beats = tokio::spawn(lease.hold());
+        while told.load(Ordering::SeqCst) < 3 {
+            assert!(!cancel.is_cancelled(), "the lease is lost: {}", log.take().concat());
+            sleep(Duration::from_millis(5)).await;
+        }
+        beats.abort();
     }
 }

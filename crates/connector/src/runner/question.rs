@@ -10,8 +10,8 @@ use crate::journal::{Commit, Journal, JournalError};
 use crate::observer::now_ms;
 use crate::process::{Guard, Helper, Side};
 use crate::runner::folder::{Folder, Found, Marker, Outcome, Spec};
-use crate::runner::log::Log;
-use crate::runner::secrets::Secrets;
+use crate::runner::report::lost;
+use crate::runner::secrets::{Keeper, Secrets};
 use crate::runner::spool::Home;
 use crate::runner::store::{DEFINITION, Store};
 use crate::runner::sync::{Actor, NotMade, command, limits};
@@ -72,8 +72,8 @@ impl Asked {
         folder: &Folder,
         spec: &Spec,
         helper: &Helper,
-        secrets: &dyn Secrets,
-        (log, cancel): (&Log, &Cancel),
+        keeper: &Keeper,
+        cancel: &Cancel,
     ) -> Outcome {
         let platform = |error: &dyn std::error::Error| {
             let message = "the connector cannot be run";
@@ -97,8 +97,8 @@ impl Asked {
             folder: &work,
             limits: &limits,
             guard: Some(&guard),
-            journal: &Kept { folder, secrets, home: self.home.as_ref() },
-            observer: log,
+            journal: &Kept { folder, keeper, home: self.home.as_ref() },
+            observer: &*keeper.log,
             cancel,
         };
         let answer = match &*spec.queue {
@@ -118,7 +118,7 @@ fn answered(spec: &Spec, found: Found) -> Outcome {
     if bytes > FOUND_BYTES_MAX {
         let message =
             format!("what the connector shows has {bytes} bytes, more than {FOUND_BYTES_MAX}");
-        return Outcome { message, permanent: true, ..nothing() };
+        return Outcome { message, permanent: true, ..lost("") };
     }
     let result = match &*spec.queue {
         CHECK_QUEUE => json!({ "status": "succeeded" }),
@@ -129,7 +129,7 @@ fn answered(spec: &Spec, found: Found) -> Outcome {
         _ => json!({}),
     };
     let found = (!found.value.is_null()).then_some(found);
-    Outcome { succeeded: true, result, found, ..nothing() }
+    Outcome { succeeded: true, result, found, ..lost("") }
 }
 
 fn failed(spec: &Spec, failures: &[Failure], cancel: &Cancel) -> Outcome {
@@ -142,21 +142,9 @@ fn failed(spec: &Spec, failures: &[Failure], cancel: &Cancel) -> Outcome {
         && first.is_some_and(|it| it.failure_origin != Origin::AirbytePlatform)
     {
         let result = json!({ "status": "failed", "message": message });
-        return Outcome { succeeded: true, result, ..nothing() };
+        return Outcome { succeeded: true, result, ..lost("") };
     }
-    Outcome { cancelled: cancel.is_cancelled(), message, permanent, ..nothing() }
-}
-
-fn nothing() -> Outcome {
-    Outcome {
-        succeeded: false,
-        cancelled: false,
-        summary: None,
-        result: json!({}),
-        message: String::new(),
-        permanent: false,
-        found: None,
-    }
+    Outcome { cancelled: cancel.is_cancelled(), message, permanent, ..lost("") }
 }
 
 /// What never could be asked.
@@ -168,7 +156,7 @@ pub fn never_asked(spec: &Spec, failure: Failure) -> Outcome {
 /// A question has nothing to commit but a new configuration, which goes along with its report.
 struct Kept<'a> {
     folder: &'a Folder,
-    secrets: &'a dyn Secrets,
+    keeper: &'a Keeper,
     home: Option<&'a (String, Home)>,
 }
 
@@ -179,11 +167,6 @@ impl Journal for Kept<'_> {
 
     fn configuration(&self, side: Side, config: &str) -> Result<(), JournalError> {
         let Some((scope, home)) = self.home else { return Ok(()) };
-        let mut value: Value = serde_json::from_str(config)
-            .map_err(|error| JournalError::new("read the new configuration", &error))?;
-        let sealed = self.secrets.seal(scope, &mut value, home.specification.as_ref());
-        sealed.map_err(|message| JournalError { message })?;
-        let kept = self.folder.spool_configuration(side, &value);
-        kept.map_err(|error| JournalError::new("keep the new configuration", &error))
+        self.keeper.keep(self.folder, (scope, home), side, config)
     }
 }

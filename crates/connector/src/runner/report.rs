@@ -19,10 +19,13 @@ use crate::runner::{DISCOVER_QUEUE, SPEC_QUEUE, SYNC_QUEUE};
 use crate::summary::StreamStats;
 
 /// How often a document that others write meanwhile is written again.
-const ROUNDS_MAX: u32 = 10;
+pub(crate) const ROUNDS_MAX: u32 = 10;
 
+// A message to the server holds 4 MiB: the state of a sync, which has a bound of its own, and these.
 /// Bytes of a job's result; what is larger is told without its details.
 const RESULT_BYTES_MAX: usize = 1 << 20;
+/// Bytes of the failures in an attempt's document; further ones are in its folder only.
+const FAILURES_BYTES_MAX: usize = 512 << 10;
 
 /// Reports the outcome in a folder, and notes that it did.
 ///
@@ -35,6 +38,7 @@ pub async fn report(store: &Store, folder: &Folder, spec: &Spec) -> Result<(), E
         Ok(None) | Err(_) => lost("the runner of the attempt died"),
     };
     configurations(store, folder, spec).await?;
+    catalog(store, spec, &outcome).await?;
     let spooled = folder.spooled().ok().flatten();
     let progressed = records_done(streams(&outcome, spooled.as_ref())) > 0;
     let mut rounds = 0;
@@ -94,7 +98,15 @@ async fn configurations(store: &Store, folder: &Folder, spec: &Spec) -> Result<(
             connection.text(field).clone_into(&mut id);
         }
         let home = Home { kind, id, specification: None };
-        put_configuration(store, &home, configuration.clone()).await?;
+        match put_configuration(store, &home, configuration.clone()).await {
+            Ok(()) => {}
+            Err(error) if error.is_transient() => return Err(error),
+            Err(error) => {
+                // The attempt ended, whatever becomes of it.
+                tracing::warn!(%error, attempt = spec.name(), "a new configuration was refused");
+                continue;
+            }
+        }
         if let Err(error) = folder.forget_configuration(side, &configuration) {
             tracing::warn!(%error, folder = %folder.path().display(), "the folder cannot be written");
         }
@@ -130,12 +142,6 @@ async fn documents(
         let none = Spooled { started_ms: now_ms(), ..Spooled::default() };
         let last = spooled.unwrap_or(&none);
         documents.push(store.attempt(spec, last, streams, ended(outcome, streams)));
-        let connection = store.get(CONNECTION, spec.subject()).await?;
-        let source = connection.text("sourceId");
-        documents.extend(catalog(store, source, outcome).await?);
-    }
-    if &*spec.queue == DISCOVER_QUEUE {
-        documents.extend(catalog(store, spec.text("sourceId"), outcome).await?);
     }
     if let (SPEC_QUEUE, Some(found)) = (&*spec.queue, &outcome.found) {
         let id = spec.text("definitionId");
@@ -159,25 +165,42 @@ fn specify(definition: &mut Document, found: &Found) -> bool {
     true
 }
 
-async fn catalog(
-    store: &Store,
-    source: &str,
-    outcome: &Outcome,
-) -> Result<Option<v1::DocumentWrite>, Error> {
-    let Some(found) = outcome.found.as_ref().filter(|_| !source.is_empty()) else {
-        return Ok(None);
+/// Keeps the catalog that was found, unless a newer one is kept. By itself: with a state it may be more than a
+/// message holds.
+async fn catalog(store: &Store, spec: &Spec, outcome: &Outcome) -> Result<(), Error> {
+    let Some(found) = &outcome.found else { return Ok(()) };
+    let source = match &*spec.queue {
+        SYNC_QUEUE => store.get(CONNECTION, spec.subject()).await?.text("sourceId").to_owned(),
+        DISCOVER_QUEUE => spec.text("sourceId").to_owned(),
+        _ => return Ok(()),
     };
+    if source.is_empty() {
+        return Ok(());
+    }
     if found.value.to_string().len() > FOUND_BYTES_MAX {
         tracing::warn!(source, "a catalog is too large to be kept");
-        return Ok(None);
-    }
-    let kept = store.get(CATALOG, source).await?;
-    if kept.number("discoveredAt") > found.at_ms {
-        return Ok(None);
+        return Ok(());
     }
     let value = json!({ "sourceId": source, "catalog": found.value,
         "configurationVersion": found.version, "discoveredAt": found.at_ms });
-    Ok(Some(store.put(CATALOG, source, Some(kept.version), &value)))
+    for _ in 0..ROUNDS_MAX {
+        let kept = store.get(CATALOG, &source).await?;
+        if kept.number("discoveredAt") > found.at_ms {
+            return Ok(());
+        }
+        let write = store.put(CATALOG, &source, Some(kept.version), &value);
+        match store.client.put_documents(vec![write]).await {
+            Ok(_) => return Ok(()),
+            Err(Error::Refused(refusal)) if refusal.code == "document-version" => {}
+            Err(error) if error.is_transient() => return Err(error),
+            Err(error) => {
+                tracing::warn!(%error, source, "a catalog was refused");
+                return Ok(());
+            }
+        }
+    }
+    tracing::warn!(source, "a catalog is written by others all the time, and was not kept");
+    Ok(())
 }
 
 /// What an attempt's document says more when it has ended.
@@ -185,7 +208,7 @@ fn ended(outcome: &Outcome, streams: &[StreamStats]) -> Map<String, Value> {
     let committed: u64 = streams.iter().map(|it| it.records_committed).sum();
     let summary = outcome.summary.as_ref();
     let failures = match summary {
-        Some(summary) => summary.failures.iter().map(failure).collect(),
+        Some(summary) => failures(&summary.failures),
         None if outcome.message.is_empty() => Vec::new(),
         None => vec![json!({ "failureOrigin": "airbyte_platform", "failureType": "system_error",
             "externalMessage": outcome.message, "timestamp": now_ms() })],
@@ -200,6 +223,16 @@ fn ended(outcome: &Outcome, streams: &[StreamStats]) -> Map<String, Value> {
         more.insert("startedAt".to_owned(), summary.started_at.into());
     }
     more
+}
+
+/// The first ones, as many as there is room for.
+fn failures(all: &[Failure]) -> Vec<Value> {
+    let mut bytes = 0;
+    let has_room = |shown: &Value| {
+        bytes += shown.to_string().len();
+        bytes <= FAILURES_BYTES_MAX
+    };
+    all.iter().map(failure).take_while(has_room).collect()
 }
 
 /// As the face shows it.

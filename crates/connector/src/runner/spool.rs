@@ -8,14 +8,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
-use windlass_worker::{Error, RefusalKind, Token, v1};
+use windlass_worker::{Error, Token, v1};
 
 use crate::journal::{Commit, Journal, JournalError};
-use crate::observer::now_ms;
+use crate::observer::{Level, Observer as _, now_ms};
 use crate::process::Side;
 use crate::protocol::message::Descriptor;
 use crate::runner::folder::{Folder, Spec, Spooled};
-use crate::runner::secrets::Secrets;
+use crate::runner::report::ROUNDS_MAX;
+use crate::runner::secrets::Keeper;
 use crate::runner::store::{Document, STATE, Store};
 use crate::summary::StreamStats;
 
@@ -38,7 +39,7 @@ pub struct Spool {
     folder: Folder,
     spec: Spec,
     store: Store,
-    secrets: Arc<dyn Secrets>,
+    keeper: Keeper,
     homes: (Option<Home>, Home),
     inner: Mutex<Inner>,
     news: Notify,
@@ -84,7 +85,7 @@ impl Spool {
         folder: Folder,
         spec: Spec,
         store: Store,
-        secrets: Arc<dyn Secrets>,
+        keeper: Keeper,
         homes: (Option<Home>, Home),
         (state, before): (Document, String),
     ) -> Spool {
@@ -92,7 +93,7 @@ impl Spool {
         let begun = Spooled { before, started_ms: now_ms(), ..Spooled::default() };
         let (spooled, configurations) = (None, Vec::new());
         let inner = Mutex::new(Inner { state, base, begun, spooled, configurations });
-        Spool { folder, spec, store, secrets, homes, inner, news: Notify::new() }
+        Spool { folder, spec, store, keeper, homes, inner, news: Notify::new() }
     }
 
     /// The attempt begins: with these generations, from this state.
@@ -214,7 +215,17 @@ impl Spool {
         let kept = kept.map_err(|error| NotDelivered::Never(error.to_string()))?;
         let Some(configuration) = kept else { return Ok(()) };
         let put = put_configuration(&self.store, home, configuration.clone()).await;
-        put.map_err(NotDelivered::of)?;
+        match put {
+            Ok(()) => {}
+            Err(error) if error.is_transient() => return Err(NotDelivered::Later(error)),
+            Err(error) => {
+                // What follows it arrives all the same.
+                let text =
+                    format!("the new configuration of the {} was refused: {error}", side.name());
+                self.keeper.log.log(None, Level::Warn, &text);
+                return Ok(());
+            }
+        }
         // Not while another one is written.
         let _guard = self.lock();
         let forgotten = self.folder.forget_configuration(side, &configuration);
@@ -238,6 +249,7 @@ pub async fn put_configuration(
     home: &Home,
     configuration: Value,
 ) -> Result<(), Error> {
+    let mut rounds = 0;
     loop {
         let mut document = store.get(home.kind, &home.id).await?;
         let Some(fields) = document.value.as_object_mut().filter(|_| document.version > 0) else {
@@ -249,7 +261,11 @@ pub async fn put_configuration(
         let write = store.put(home.kind, &home.id, Some(document.version), &document.value);
         match store.client.put_documents(vec![write]).await {
             Ok(_) => return Ok(()),
-            Err(Error::Refused(refusal)) if refusal.kind == RefusalKind::FailedPrecondition => {}
+            Err(Error::Refused(refusal))
+                if refusal.code == "document-version" && rounds < ROUNDS_MAX =>
+            {
+                rounds += 1;
+            }
             Err(error) => return Err(error),
         }
     }
@@ -263,15 +279,12 @@ impl Journal for Spool {
 
     fn configuration(&self, side: Side, config: &str) -> Result<(), JournalError> {
         let Some(home) = self.home(side) else { return Ok(()) };
-        let failed = |message: String| JournalError { message };
-        let mut value: Value = serde_json::from_str(config)
-            .map_err(|error| JournalError::new("read the new configuration", &error))?;
         let scope = self.store.scope(home.kind, &home.id);
-        self.secrets.seal(&scope, &mut value, home.specification.as_ref()).map_err(failed)?;
         let mut inner = self.lock();
-        let kept = self.folder.spool_configuration(side, &value);
-        kept.map_err(|error| JournalError::new("keep the new configuration", &error))?;
-        inner.configurations.push(side);
+        self.keeper.keep(&self.folder, (&scope, home), side, config)?;
+        if !inner.configurations.contains(&side) {
+            inner.configurations.push(side);
+        }
         drop(inner);
         self.news.notify_one();
         Ok(())

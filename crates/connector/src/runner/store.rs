@@ -31,8 +31,8 @@ pub(crate) fn records_done(streams: &[StreamStats]) -> u64 {
     streams.iter().map(|stream| stream.records_committed + stream.records_rejected).sum()
 }
 
-/// Attempts of a connection that are kept.
-const ATTEMPTS_MAX: usize = 1_000;
+/// Attempts of a connection that are kept: as many as the face adds up for one job.
+const ATTEMPTS_MAX: usize = 100;
 /// Streams in the document of an attempt; its totals are of all.
 const STREAMS_MAX: usize = 2_000;
 /// And how many of the oldest go at once.

@@ -19,7 +19,7 @@ use crate::protocol::catalog::{Catalog, Mapping, NamespaceRule};
 use crate::protocol::message::Descriptor;
 use crate::runner::folder::{Folder, Found, Marker, Outcome, Spec, Spooled};
 use crate::runner::log::Log;
-use crate::runner::secrets::Secrets;
+use crate::runner::secrets::{Keeper, Secrets, differing};
 use crate::runner::spool::{Home, Spool};
 use crate::runner::store::{self, Document, Store};
 use crate::{Cancel, Limits, Status};
@@ -86,34 +86,10 @@ impl Actor {
         })?;
         let specification = definition.value.pointer("/spec/connectionSpecification").cloned();
         let home = Home { kind, id: id.to_owned(), specification };
-        let mut found = Vec::new();
-        differing(&sealed, &config, &mut found);
-        found.extend(command.environment.iter().map(|(_, value)| value.clone()));
+        let mut found = differing(&sealed, &config);
+        let values = command.environment.iter().flat_map(|(_, value)| value.lines());
+        found.extend(values.map(str::to_owned));
         Ok(Actor { document, home, connector: Connector { command, config }, secrets: found })
-    }
-}
-
-/// Texts of a configuration that were sealed.
-fn differing(sealed: &Value, opened: &Value, found: &mut Vec<String>) {
-    match (sealed, opened) {
-        (sealed, opened) if sealed == opened => {}
-        (Value::Object(sealed), Value::Object(opened)) if sealed.len() == opened.len() => {
-            let other = |(name, value)| Some((value, opened.get(name)?));
-            let pairs = sealed.iter().filter_map(other);
-            pairs.for_each(|(sealed, opened)| differing(sealed, opened, found));
-        }
-        (Value::Array(sealed), Value::Array(opened)) => {
-            let pairs = sealed.iter().zip(opened);
-            pairs.for_each(|(sealed, opened)| differing(sealed, opened, found));
-        }
-        (_, Value::String(text)) => found.push(text.clone()),
-        (_, Value::Object(fields)) => {
-            fields.values().for_each(|field| differing(&Value::Null, field, found));
-        }
-        (_, Value::Array(items)) => {
-            items.iter().for_each(|item| differing(&Value::Null, item, found));
-        }
-        _ => found.push(opened.to_string()),
     }
 }
 
@@ -237,16 +213,10 @@ impl Sync {
 
     /// Its journal.
     #[must_use]
-    pub fn spool(
-        &self,
-        folder: &Folder,
-        spec: &Spec,
-        store: &Store,
-        secrets: Arc<dyn Secrets>,
-    ) -> Spool {
+    pub fn spool(&self, folder: &Folder, spec: &Spec, store: &Store, keeper: Keeper) -> Spool {
         let homes = (self.source.as_ref().map(|it| it.home.clone()), self.destination.home.clone());
         let state = (self.state.clone(), self.before.clone());
-        Spool::new(folder.clone(), spec.clone(), store.clone(), secrets, homes, state)
+        Spool::new(folder.clone(), spec.clone(), store.clone(), keeper, homes, state)
     }
 
     /// Runs it to its end, on this thread.
