@@ -10,8 +10,9 @@ use std::time::Duration;
 use rustix::param::page_size;
 use rustix::thread::disable_transparent_huge_pages;
 
-/// Memory of a server that has something to do; an idle one has less.
-const AT_WORK_BYTES: usize = 28 << 20;
+/// Memory of its own of a server that has something to do; an idle one has less. Its program is not
+/// counted: how much of that the kernel maps is the kernel's affair.
+const AT_WORK_BYTES: usize = 14 << 20;
 /// How often it is looked at until then.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
@@ -23,7 +24,7 @@ pub(crate) fn hold_back() -> bool {
 /// Lets it have them from when it grows.
 pub(crate) async fn allow_at_work() {
     let mut looks = tokio::time::interval(LOOK_EVERY);
-    while resident_bytes().is_some_and(|bytes| bytes < AT_WORK_BYTES) {
+    while own_bytes().is_some_and(|bytes| bytes < AT_WORK_BYTES) {
         looks.tick().await;
     }
     if let Err(error) = disable_transparent_huge_pages(false) {
@@ -31,16 +32,18 @@ pub(crate) async fn allow_at_work() {
     }
 }
 
-fn resident_bytes() -> Option<usize> {
+/// Resident memory that is of no file.
+fn own_bytes() -> Option<usize> {
     let statm = fs::read_to_string("/proc/self/statm").ok()?;
-    let pages: usize = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
-    Some(pages * page_size())
+    let mut pages = statm.split_ascii_whitespace().skip(1).map(str::parse::<usize>);
+    let (resident, of_files) = (pages.next()?.ok()?, pages.next()?.ok()?);
+    Some(resident.saturating_sub(of_files) * page_size())
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
     fn the_size_of_this_process_can_be_read() {
-        assert!(super::resident_bytes().is_some_and(|bytes| bytes > 1 << 20));
+        assert!(super::own_bytes().is_some_and(|bytes| bytes > 1 << 16));
     }
 }
