@@ -253,24 +253,27 @@ impl Plan {
             .map(|it| it.0)
     }
 
-    /// Whether a task stands in a branch of a fork.
-    pub fn is_in_a_fork(&self, number: TaskNode) -> bool {
-        let forks = self.nodes.iter().filter(|node| node.kind == Kind::Fork);
-        let mut found: Vec<TaskNode> =
-            forks.flat_map(|fork| &fork.branches).filter_map(|(_, first)| *first).collect();
-        let mut seen = std::collections::BTreeSet::new();
-        while let Some(at) = found.pop() {
-            if !seen.insert(at) {
-                continue;
-            }
-            let node = self.node(at);
-            if let Next::Task(next) = node.next {
-                found.push(next);
-            }
-            let branches = node.branches.iter().filter_map(|(_, first)| *first);
-            found.extend(branches.chain(node.default_branch));
+    /// The forks around a task, and in which of its branches it stands.
+    pub fn forks_around(&self, number: TaskNode) -> Vec<(TaskNode, usize)> {
+        let forks = (0..).map(TaskNode).take(self.nodes.len());
+        forks.filter_map(|fork| Some((fork, self.branch_of(fork, number)?))).collect()
+    }
+
+    /// In which branch of a fork a task stands, if in any. What is between a fork and its JOIN stands
+    /// in its branches, in their order: numbers are given in the order of the document.
+    pub fn branch_of(&self, fork: TaskNode, number: TaskNode) -> Option<usize> {
+        let node = self.node(fork);
+        let Next::Task(join) = node.next else { return None };
+        if node.kind != Kind::Fork || number <= fork || number >= join {
+            return None;
         }
-        seen.contains(&number)
+        let first = node.branches.iter().filter_map(|(_, first)| *first);
+        first.take_while(|first| *first <= number).count().checked_sub(1)
+    }
+
+    /// Which of the added tasks of a dynamic fork this is, or stands in.
+    pub fn added_branch(&self, number: TaskNode) -> usize {
+        self.first.partition_point(|first| *first <= number).saturating_sub(1)
     }
 
     /// A task as written.

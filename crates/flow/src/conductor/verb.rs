@@ -1,5 +1,6 @@
 //! One file per family of commands on workflows: what they mean, what refuses them, what follows.
 
+mod beside;
 pub(crate) mod define;
 mod revive;
 mod skip;

@@ -1,13 +1,13 @@
 //! What people do with workflows: pause, end, try again, begin again, skip.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use windlass_record::rejection::RejectionKind;
 use windlass_record::workflow::{RerunWorkflow, TaskStatus, WorkflowVerb};
 
 use super::{definition, id, simple};
 use crate::verb::check::Check;
 
-fn fragile(name: &str) -> serde_json::Value {
+fn fragile(name: &str) -> Value {
     let mut task = simple(name);
     task["retryCount"] = json!(0);
     task
@@ -131,6 +131,122 @@ fn rerun_goes_on_from_a_task_with_another_input() {
     check.control(key, WorkflowVerb::Rerun(rerun)).expect("it has ended");
     assert_eq!(check.workflow(key)["input"], json!({ "x": 2 }));
     check.do_task("a", &json!({}));
+    check.compare_rebuilt();
+}
+
+fn rerun_from(task: &Value) -> WorkflowVerb {
+    WorkflowVerb::Rerun(RerunWorkflow {
+        from: Some(id(task, "taskId")),
+        ..RerunWorkflow::default()
+    })
+}
+
+/// A fork of `a1`, `a2` beside `b1`, `b2`, and `end` behind it.
+fn forked() -> Value {
+    json!([
+        { "name": "fork", "taskReferenceName": "fork", "type": "FORK_JOIN",
+          "forkTasks": [[simple("a1"), fragile("a2")], [simple("b1"), simple("b2")]] },
+        { "name": "join", "taskReferenceName": "join", "type": "JOIN", "joinOn": ["a2", "b2"] },
+        simple("end"),
+    ])
+}
+
+#[test]
+fn rerun_in_a_branch_leaves_what_was_done_beside_it() {
+    let mut check = Check::new();
+    check.define(&definition("w", &forked()));
+    let key = check.start_workflow("w", &json!({}));
+    let a1 = check.do_task("a1", &json!({}));
+    let b1 = check.do_task("b1", &json!({ "kept": 1 }));
+    check.fail_task("a2", "no");
+    check.assert_status(key, "FAILED");
+    check.control(key, rerun_from(&a1)).expect("it failed");
+    check.assert_status(key, "RUNNING");
+    assert!(check.poll_tasks("b1", 1).is_empty(), "it was done");
+    assert!(check.poll_tasks("a2", 1).is_empty(), "it comes after a1");
+    // It was cancelled when a2 failed.
+    check.do_task("b2", &json!({}));
+    assert!(check.poll_tasks("end", 1).is_empty(), "the JOIN waits for the branch");
+    check.do_task("a1", &json!({}));
+    check.do_task("a2", &json!({}));
+    let end = check.do_task("end", &json!({}));
+    check.assert_status(key, "COMPLETED");
+    check.compare_rebuilt();
+
+    // The same of one that completed, from the other branch; what comes behind the JOIN again too.
+    check.control(key, rerun_from(&b1)).expect("it has ended");
+    assert!(check.poll_tasks("a1", 1).is_empty() && check.poll_tasks("end", 1).is_empty());
+    check.do_task("b1", &json!({}));
+    check.do_task("b2", &json!({}));
+    let again = check.do_task("end", &json!({}));
+    assert_ne!(again["taskId"], end["taskId"]);
+    check.assert_status(key, "COMPLETED");
+    check.compare_rebuilt();
+}
+
+#[test]
+fn rerun_in_a_branch_of_a_dynamic_fork() {
+    let mut check = Check::new();
+    let inner = json!({ "name": "inner", "taskReferenceName": "inner", "type": "SWITCH",
+        "evaluatorType": "value-param", "expression": "on", "inputParameters": { "on": "x" },
+        "decisionCases": { "x": [simple("x1"), simple("x2")] } });
+    check.define(&definition(
+        "w",
+        &json!([
+            { "name": "fork", "taskReferenceName": "fork", "type": "FORK_JOIN_DYNAMIC",
+              "inputParameters": { "tasks": [inner, simple("y")], "inputs": {} },
+              "dynamicForkTasksParam": "tasks", "dynamicForkTasksInputParamName": "inputs" },
+            { "name": "join", "taskReferenceName": "join", "type": "JOIN" },
+            simple("end"),
+        ]),
+    ));
+    let key = check.start_workflow("w", &json!({}));
+    let x1 = check.do_task("x1", &json!({}));
+    check.do_task("x2", &json!({}));
+    let y = check.do_task("y", &json!({}));
+    check.do_task("end", &json!({}));
+    check.assert_status(key, "COMPLETED");
+    for (from, again) in [(&x1, &["x1", "x2"][..]), (&y, &["y"])] {
+        check.control(key, rerun_from(from)).expect("it has ended");
+        for task in again {
+            check.do_task(task, &json!({}));
+        }
+        check.do_task("end", &json!({}));
+        check.assert_status(key, "COMPLETED");
+        check.compare_rebuilt();
+    }
+}
+
+#[test]
+fn rerun_in_a_branch_in_a_round_of_a_loop() {
+    let mut check = Check::new();
+    let mut body = forked();
+    let body = body.as_array_mut().expect("a list");
+    body.truncate(2);
+    check.define(&definition(
+        "w",
+        &json!([
+            { "name": "loop", "taskReferenceName": "loop", "type": "DO_WHILE",
+              "loopCondition": "$.loop['iteration'] < 2", "loopOver": body },
+            simple("end"),
+        ]),
+    ));
+    let key = check.start_workflow("w", &json!({}));
+    let round = |check: &mut Check| {
+        let tasks = ["a1", "a2", "b1", "b2"].map(|task| check.do_task(task, &json!({})));
+        tasks[2].clone()
+    };
+    let b1 = round(&mut check);
+    round(&mut check);
+    check.do_task("end", &json!({}));
+    check.assert_status(key, "COMPLETED");
+    check.control(key, rerun_from(&b1)).expect("it has ended");
+    assert!(check.poll_tasks("a1", 1).is_empty(), "that of this round was done");
+    check.do_task("b1", &json!({}));
+    check.do_task("b2", &json!({}));
+    round(&mut check);
+    check.do_task("end", &json!({}));
+    check.assert_status(key, "COMPLETED");
     check.compare_rebuilt();
 }
 

@@ -6,6 +6,7 @@ use windlass_record::workflow::{
     RerunWorkflow, TaskChanged, TaskStatus, WorkflowEvent, WorkflowRevived, WorkflowStatus, id_of,
 };
 
+use super::beside::Forks;
 use super::{conflict, json, known};
 use crate::conductor::plan::Kind;
 use crate::conductor::state::Workflows;
@@ -119,15 +120,20 @@ pub(super) fn retry<P: Port>(
         )));
     }
     let bytes = bytes_again(workflows(port), target);
-    task::fits(port, bytes).map_err(|problem| {
-        let message = format!("too much failed to be retried at once, restart it. {problem}");
-        refuse(RejectionKind::ResourceExhausted, message)
-    })?;
+    fits_again(port, bytes)?;
 
     // Cannot fail from here.
     retry_one(port, target);
     revive_parents(port, target);
     Ok(())
+}
+
+/// Whether tasks with so much input (bytes) may be scheduled again at once.
+fn fits_again<P: Port>(port: &P, bytes: usize) -> Result<(), FlowRejection> {
+    task::fits(port, bytes).map_err(|problem| {
+        let message = format!("too much failed to be retried at once, restart it. {problem}");
+        refuse(RejectionKind::ResourceExhausted, message)
+    })
 }
 
 /// What the tasks that a retry schedules again have as input (bytes).
@@ -268,10 +274,13 @@ pub(super) fn rerun<P: Port>(
                 let message = format!("Task {} not found", id_of(task));
                 refuse(RejectionKind::InvalidArgument, message)
             })?;
-            not_in_a_fork(workflows(port), found, task)?;
             (found, Some(task))
         }
     };
+
+    let beside = from.map(|task| failed_beside(workflows(port), target, task)).unwrap_or_default();
+    let bytes = beside.iter().map(|task| workflows(port).known_task(*task).input.len()).sum();
+    fits_again(port, bytes)?;
 
     // Cannot fail from here.
     let Some(task) = from else {
@@ -297,18 +306,21 @@ pub(super) fn rerun<P: Port>(
         ..revived(workflows(port), target)
     };
     emit(port, WorkflowEvent::WorkflowRevived(Box::new(again)));
+    for task in beside {
+        try_again(port, task);
+    }
     revive_parents(port, target);
     Ok(())
 }
 
-/// The siblings of a branch have ended in one way or another: only the fork as a whole begins again.
-fn not_in_a_fork(state: &Workflows, workflow: Key, task: Key) -> Result<(), FlowRejection> {
-    let record = state.known_task(task);
-    if record.among == NO_KEY && !state.known(workflow).plan.is_in_a_fork(record.node) {
-        return Ok(());
-    }
-    let message = format!("Task {} stands in a branch of a fork: rerun from the fork", id_of(task));
-    Err(refuse(RejectionKind::InvalidArgument, message))
+/// What failed, or was cancelled, in other branches of the forks around a task: without it their
+/// JOINs would fail again.
+fn failed_beside(state: &Workflows, workflow: Key, task: Key) -> Vec<Key> {
+    let forks = Forks::around(state, task);
+    let mut failed = failed(state, workflow);
+    failed
+        .retain(|other| forks.are_around(state, *other) || forks.keys().any(|fork| fork == *other));
+    failed
 }
 
 /// The workflow that a task is of: this one, or one that runs for its tasks.
@@ -321,29 +333,37 @@ fn find_below(state: &Workflows, key: Key, task: Key) -> Option<Key> {
     Some(found)
 }
 
-/// Forgets what came after a task, and lets it begin again.
+/// Forgets what came after a task, but for what stands beside it, and lets it begin again.
 fn rerun_from<P: Port>(port: &mut P, workflow: Key, key: Key, input: Option<&str>) {
     let state = workflows(port);
     let record = state.known_task(key);
     let seq = record.seq;
-    let mut loop_task = record.loop_task;
-    let later: Vec<Key> = state
-        .known(workflow)
-        .tasks
-        .iter()
-        .copied()
-        .filter(|other| state.known_task(*other).seq > seq)
-        .collect();
+    let mut round = (record.loop_task, record.iteration);
+    let forks = Forks::around(state, key);
+    let joins = forks.joins(state);
+    let is_later = |other: &Key| {
+        state.known_task(*other).seq > seq
+            && !joins.contains(other)
+            && !forks.are_around(state, *other)
+    };
+    let later: Vec<Key> = state.known(workflow).tasks.iter().copied().filter(is_later).collect();
     drop_tasks(port, later);
-    // The loops around it go on.
-    while let Some(outer) = workflows(port).task(loop_task) {
-        let (at_rest, next) = (outer.status.is_at_rest(), outer.loop_task);
+    for join in joins {
+        let (status, output) = (Some(TaskStatus::InProgress), Some("{}"));
+        change(port, TaskChanged { status, output, reason: Some(""), ..TaskChanged::of(join) });
+    }
+    // The loops around it go on, in the rounds that it is in.
+    while let Some(outer) = workflows(port).task(round.0) {
+        let (task, iteration) = round;
+        let (at_rest, advanced) = (outer.status.is_at_rest(), outer.advanced);
+        round = (outer.loop_task, outer.iteration);
         if at_rest {
             let status = Some(TaskStatus::InProgress);
-            let changed = TaskChanged { status, ..TaskChanged::of(loop_task) };
-            change(port, changed);
+            change(port, TaskChanged { status, ..TaskChanged::of(task) });
         }
-        loop_task = next;
+        if advanced != iteration {
+            emit(port, WorkflowEvent::TaskAdvanced { task, to: iteration });
+        }
     }
     let changed = TaskChanged {
         status: Some(TaskStatus::Scheduled),
