@@ -87,8 +87,10 @@ impl Handle {
 fn goes_first(request: &Request) -> bool {
     match request {
         Request::Commands(commands) => commands.items.iter().all(lets_work_drain),
-        Request::Change(change) => change.command.lets_work_drain(),
-        Request::Query(..) | Request::Poll(_) | Request::RunInstance(_) => false,
+        // Whoever completes a user task has no place among the results, which bounds those.
+        Request::Query(..) | Request::Poll(_) | Request::RunInstance(_) | Request::Change(_) => {
+            false
+        }
         Request::EndPoll(_)
         | Request::OpenStream(_)
         | Request::AddCredits(..)
@@ -220,7 +222,8 @@ mod tests {
         }
         let assign = UserTaskAction::Assign { assignee: "".into(), replace: true };
         assert!(matches!(change(assign), Err(Overloaded::Full { .. })));
-        assert_eq!(change(UserTaskAction::Complete(Arc::from(&b"{}"[..]))), Ok(()));
-        assert_eq!((first_in.len(), usual_in.len()), (4, 0));
+        let complete = UserTaskAction::Complete(Arc::from(&b"{}"[..]));
+        assert!(matches!(change(complete), Err(Overloaded::Full { .. })), "nothing else bounds it");
+        assert_eq!((first_in.len(), usual_in.len()), (3, 0));
     }
 }

@@ -39,9 +39,6 @@ impl FlowCommand {
     pub fn lets_work_drain(&self) -> bool {
         match self {
             FlowCommand::CancelInstance(_) => true,
-            FlowCommand::UpdateUserTask(update) => {
-                matches!(update.action, UserTaskAction::Complete(_))
-            }
             FlowCommand::Workflow(command) => command.lets_work_drain(),
             FlowCommand::DeployResources(_)
             | FlowCommand::DeleteResource(_)
@@ -51,7 +48,8 @@ impl FlowCommand {
             | FlowCommand::SetVariables(_)
             | FlowCommand::PublishMessage(_)
             | FlowCommand::BroadcastSignal(_)
-            | FlowCommand::EvaluateDecision(_) => false,
+            | FlowCommand::EvaluateDecision(_)
+            | FlowCommand::UpdateUserTask(_) => false,
         }
     }
 }
