@@ -59,8 +59,8 @@ impl Forks {
     pub(super) fn are_around(&self, state: &Workflows, other: Key) -> bool {
         levels(state, other).any(|at| {
             let record = state.known_task(at);
-            let same_level = self.0.iter().filter(|around| around.among == record.among);
-            same_level.into_iter().any(|around| {
+            let mut same_level = self.0.iter().filter(|around| around.among == record.among);
+            same_level.any(|around| {
                 branch(state, around, record).is_some_and(|branch| branch != around.branch)
             })
         })

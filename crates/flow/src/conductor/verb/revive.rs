@@ -274,16 +274,17 @@ pub(super) fn rerun<P: Port>(
                 let message = format!("Task {} not found", id_of(task));
                 refuse(RejectionKind::InvalidArgument, message)
             })?;
-            (found, Some(task))
+            (found, Some((task, Forks::around(workflows(port), task))))
         }
     };
 
-    let beside = from.map(|task| failed_beside(workflows(port), target, task)).unwrap_or_default();
+    let beside = from.as_ref().map(|(_, forks)| failed_beside(workflows(port), target, forks));
+    let beside = beside.unwrap_or_default();
     let bytes = beside.iter().map(|task| workflows(port).known_task(*task).input.len()).sum();
     fits_again(port, bytes)?;
 
     // Cannot fail from here.
-    let Some(task) = from else {
+    let Some((task, forks)) = from else {
         drop_all(port, key);
         let variables = variables(workflows(port), workflows(port).known(key).definition);
         let again = WorkflowRevived {
@@ -298,7 +299,7 @@ pub(super) fn rerun<P: Port>(
         revive_parents(port, key);
         return Ok(());
     };
-    rerun_from(port, target, task, task_input.as_deref());
+    rerun_from(port, target, (task, &forks), task_input.as_deref());
     let again = WorkflowRevived {
         input: workflow_input.as_deref().filter(|_| target == key),
         correlation_id: correlation_id.filter(|_| target == key),
@@ -315,8 +316,7 @@ pub(super) fn rerun<P: Port>(
 
 /// What failed, or was cancelled, in other branches of the forks around a task: without it their
 /// JOINs would fail again.
-fn failed_beside(state: &Workflows, workflow: Key, task: Key) -> Vec<Key> {
-    let forks = Forks::around(state, task);
+fn failed_beside(state: &Workflows, workflow: Key, forks: &Forks) -> Vec<Key> {
     let mut failed = failed(state, workflow);
     failed
         .retain(|other| forks.are_around(state, *other) || forks.keys().any(|fork| fork == *other));
@@ -334,12 +334,16 @@ fn find_below(state: &Workflows, key: Key, task: Key) -> Option<Key> {
 }
 
 /// Forgets what came after a task, but for what stands beside it, and lets it begin again.
-fn rerun_from<P: Port>(port: &mut P, workflow: Key, key: Key, input: Option<&str>) {
+fn rerun_from<P: Port>(
+    port: &mut P,
+    workflow: Key,
+    (key, forks): (Key, &Forks),
+    input: Option<&str>,
+) {
     let state = workflows(port);
     let record = state.known_task(key);
     let seq = record.seq;
     let mut round = (record.loop_task, record.iteration);
-    let forks = Forks::around(state, key);
     let joins = forks.joins(state);
     let is_later = |other: &Key| {
         state.known_task(*other).seq > seq
