@@ -283,10 +283,9 @@ impl History {
     /// Writes what changed and how far this is, deletes a slice of what is old, and says how many
     /// that were.
     fn write(&self, writer: &mut Writer, through_lsn: u64) -> rusqlite::Result<u64> {
-        writer.projection.begin()?;
         writer.projection.write()?;
         let deleted = self.delete_slice(writer)?;
-        writer.projection.flush(through_lsn)?;
+        writer.projection.commit(through_lsn)?;
         writer.cursor_ms = writer.projection.now_ms();
         self.recall_or_warn(&writer.projection);
         Ok(deleted)
@@ -310,7 +309,7 @@ impl History {
             writer.failures = 0;
             let gap = (self.covered() + 1, through_lsn);
             self.note_gap(writer, gap, "they could not be written");
-            if let Err(error) = writer.projection.flush(through_lsn) {
+            if let Err(error) = writer.projection.commit(through_lsn) {
                 tracing::error!(
                     error = &error as &dyn std::error::Error,
                     "failed to note a gap in the history"

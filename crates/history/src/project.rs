@@ -264,7 +264,7 @@ impl Projection {
 
     // ── transactions ────────────────────────────────────────────────────────────────────────
 
-    /// Begins the transaction that the next flush ends, if it has not begun.
+    /// Begins the transaction that the next commit ends, if it has not begun.
     pub(crate) fn begin(&self) -> rusqlite::Result<()> {
         if self.database.is_autocommit() {
             self.database.execute_batch("BEGIN IMMEDIATE")?;
@@ -272,10 +272,9 @@ impl Projection {
         Ok(())
     }
 
-    /// Writes what changed, and that it covers everything up to here.
-    pub(crate) fn flush(&mut self, through_lsn: u64) -> rusqlite::Result<()> {
+    /// Ends the transaction: with what was written in it, everything up to here is covered.
+    pub(crate) fn commit(&self, through_lsn: u64) -> rusqlite::Result<()> {
         self.begin()?;
-        self.write()?;
         self.set_meta("variables_made", self.variables_made)?;
         self.set_meta("covered", stored(through_lsn))?;
         self.database.execute_batch("COMMIT")
@@ -295,8 +294,9 @@ impl Projection {
             || !self.variables.is_empty()
     }
 
-    /// Writes what changed.
+    /// Writes what changed, in a transaction.
     pub(crate) fn write(&mut self) -> rusqlite::Result<()> {
+        self.begin()?;
         self.instances.write(&self.database)?;
         self.elements.write(&self.database)?;
         self.jobs.write(&self.database)?;

@@ -33,7 +33,7 @@ const ROUNDS_AT_END_MAX: u32 = 8;
 
 /// One who wants every durable record, in order, at least once.
 ///
-/// All but [`covered`](Follower::covered) is called by one thread, which may be blocked as long as
+/// All but [`kept`](Follower::kept) is called by one thread, which may be blocked as long as
 /// it takes.
 pub trait Follower: Send + Sync {
     /// The partition came up. Says the newest record that needs not be given again; at most
@@ -50,7 +50,7 @@ pub trait Follower: Send + Sync {
     fn idle(&self) -> bool;
     /// The newest record that it has for good: the log may forget it. Called by any thread; must
     /// not block.
-    fn covered(&self) -> u64;
+    fn kept(&self) -> u64;
 }
 
 /// The log that is followed.
@@ -136,10 +136,10 @@ pub(crate) fn trim(
     follow_log_bytes_max: u64,
 ) -> Result<(), LogError> {
     let Some(follower) = follower else { return log.trim(checkpoint_lsn) };
-    log.trim(checkpoint_lsn.min(follower.covered()))?;
-    if follower.covered() < checkpoint_lsn && log.status().log_bytes > follow_log_bytes_max {
+    log.trim(checkpoint_lsn.min(follower.kept()))?;
+    if follower.kept() < checkpoint_lsn && log.status().log_bytes > follow_log_bytes_max {
         tracing::warn!(
-            covered_lsn = follower.covered(),
+            kept_lsn = follower.kept(),
             checkpoint_lsn,
             "the follower of the log is too far behind: it will miss records"
         );

@@ -86,7 +86,7 @@ impl Follower for Notes {
         false
     }
 
-    fn covered(&self) -> u64 {
+    fn kept(&self) -> u64 {
         self.kept.lock().unwrap().covered
     }
 }
@@ -180,7 +180,7 @@ fn one_that_is_held_up_holds_up_nobody_and_then_gets_everything() {
     assert!(partition.follow_lag().bytes() > 1_000_000, "{}", partition.follow_lag().bytes());
     // A checkpoint does not take the log away from it.
     let checkpoint = partition.checkpoint_now().unwrap();
-    assert!(fixture.notes.covered() < checkpoint);
+    assert!(fixture.notes.kept() < checkpoint);
     fixture.notes.hold_up(false);
     wait_covered(&fixture, &partition);
     assert_whole(&fixture.notes.lsns(), 1);

@@ -50,7 +50,7 @@ impl Follower for Feed {
         self.0.idle()
     }
 
-    fn covered(&self) -> u64 {
+    fn kept(&self) -> u64 {
         self.0.kept()
     }
 }
