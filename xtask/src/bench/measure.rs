@@ -366,22 +366,16 @@ impl Run {
     }
 }
 
-impl AsRef<Run> for Run {
-    fn as_ref(&self) -> &Run {
-        self
-    }
-}
-
 /// Spawns a task whose error ends the run.
-pub(crate) fn guarded<S: AsRef<Run> + Send + Sync + 'static>(
+pub(crate) fn guarded(
     runtime: &Runtime,
-    shared: &Arc<S>,
+    run: &Arc<Run>,
     task: impl Future<Output = Result<()>> + Send + 'static,
 ) -> JoinHandle<()> {
-    let shared = Arc::clone(shared);
+    let run = Arc::clone(run);
     runtime.spawn(async move {
         if let Err(failure) = task.await {
-            (*shared).as_ref().fail(failure);
+            run.fail(failure);
         }
     })
 }

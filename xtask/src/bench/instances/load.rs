@@ -80,7 +80,7 @@ pub(super) struct Found {
 }
 
 struct Shared {
-    run: Run,
+    run: Arc<Run>,
     work: Work,
     clients: Vec<Client>,
     /// Per instance a bit for every task that was completed.
@@ -103,7 +103,7 @@ pub(super) fn run(runtime: &Runtime, place: &Place, work: Work, shape: Shape) ->
         let text = process::chain(&work.name, &work.name, work.tasks);
         deploy(&mut client, &work.name, text).await?;
         Ok::<_, Failure>(Shared {
-            run: Run::new(shape),
+            run: Arc::new(Run::new(shape)),
             work,
             clients,
             tasks: (0..INSTANCES_MAX).map(|_| AtomicU16::new(0)).collect(),
@@ -116,13 +116,13 @@ pub(super) fn run(runtime: &Runtime, place: &Place, work: Work, shape: Shape) ->
     let mut tasks = Vec::new();
     for number in 0..WORKERS {
         let worker = worker(Arc::clone(&shared), address.to_owned(), number);
-        tasks.push(guarded(runtime, &shared, worker));
+        tasks.push(guarded(runtime, &shared.run, worker));
     }
     if shared.work.fetching == Fetching::Stream {
-        tasks.push(guarded(runtime, &shared, backlog(Arc::clone(&shared))));
+        tasks.push(guarded(runtime, &shared.run, backlog(Arc::clone(&shared))));
     }
     let before = (cpu_us(place.pid)?, cpu_us(std::process::id())?);
-    tasks.push(guarded(runtime, &shared, dispatch(Arc::clone(&shared))));
+    tasks.push(guarded(runtime, &shared.run, dispatch(Arc::clone(&shared))));
     let window = shared.run.drive();
     for task in tasks {
         task.abort();
@@ -177,12 +177,6 @@ fn creation(name: &str, number: u64) -> p::CreateProcessInstanceRequest {
         version: -1,
         variables: format!("{{\"n\":{number}}}"),
         ..p::CreateProcessInstanceRequest::default()
-    }
-}
-
-impl AsRef<Run> for Shared {
-    fn as_ref(&self) -> &Run {
-        &self.run
     }
 }
 

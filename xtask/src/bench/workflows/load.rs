@@ -62,7 +62,7 @@ struct Progress {
 }
 
 struct Shared {
-    run: Run,
+    run: Arc<Run>,
     shape: Shape,
     kind: Kind,
     /// Of the workflow and of its tasks, new for every run.
@@ -89,7 +89,7 @@ pub(super) fn run(
 ) -> Result<Found> {
     runtime.block_on(define(&place.address, kind, &name))?;
     let shared = Arc::new(Shared {
-        run: Run::new(shape),
+        run: Arc::new(Run::new(shape)),
         shape,
         kind,
         name,
@@ -104,11 +104,11 @@ pub(super) fn run(
     });
     let mut tasks = Vec::new();
     for number in 0..WORKERS {
-        tasks.push(guarded(runtime, &shared, work(Arc::clone(&shared), number)));
+        tasks.push(guarded(runtime, &shared.run, work(Arc::clone(&shared), number)));
     }
     let before = (cpu_us(place.pid)?, cpu_us(std::process::id())?);
     for _ in 0..STARTERS {
-        tasks.push(guarded(runtime, &shared, start(Arc::clone(&shared))));
+        tasks.push(guarded(runtime, &shared.run, start(Arc::clone(&shared))));
     }
     let window = shared.run.drive();
     let after = (cpu_us(place.pid)?, cpu_us(std::process::id())?);
@@ -152,12 +152,6 @@ pub(super) async fn define(address: &str, kind: Kind, name: &str) -> Result<()> 
     let body = kind.definition(name).to_string();
     let answer = connection.ask("POST", "/api/metadata/workflow", &body).await?;
     answer.expected("define a workflow").map(drop)
-}
-
-impl AsRef<Run> for Shared {
-    fn as_ref(&self) -> &Run {
-        &self.run
-    }
 }
 
 impl AsRef<Ran> for Found {
