@@ -378,7 +378,6 @@ impl Lease {
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
-    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use bytes::Bytes;
     use http_body_util::{BodyExt as _, Full};
@@ -389,21 +388,22 @@ mod tests {
     use hyper_util::rt::{TokioExecutor, TokioIo};
     use hyper_util::server::conn::auto;
     use tokio::net::TcpListener;
+    use tokio::sync::mpsc;
 
     use super::*;
     use crate::runner::folder::tests::spec;
 
-    /// A server that extends leases, and takes lines that it never says to have. Counts them.
-    async fn deaf(told: Arc<AtomicUsize>) -> String {
+    /// A server that extends leases, and takes lines that it never says to have. Tells of each.
+    async fn deaf(told: mpsc::UnboundedSender<()>) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let answer = move |request: Request<Incoming>| {
-            let told = Arc::clone(&told);
+            let told = told.clone();
             async move {
                 if request.uri().path().ends_with("/AppendLog") {
                     let body = request.into_body().collect().await.unwrap().to_bytes();
                     assert!(memchr::memmem::find(&body, b"a line").is_some());
-                    told.fetch_add(1, Ordering::SeqCst);
+                    told.send(()).unwrap();
                     std::future::pending::<()>().await;
                 }
                 // An empty message.
@@ -432,18 +432,20 @@ mod tests {
     #[tokio::test]
     async fn a_log_that_hangs_loses_neither_the_lease_nor_a_line() {
         let data = tempfile::tempdir().unwrap();
-        let told = Arc::new(AtomicUsize::new(0));
+        let (tell, mut told) = mpsc::unbounded_channel();
         let mut spec = spec(data.path());
         (spec.lease_ms, spec.heartbeat_ms, spec.stop_after_ms) = (60_000, 20, 5_000);
-        let client = Client::lazy(deaf(Arc::clone(&told)).await).unwrap();
+        let client = Client::lazy(deaf(tell).await).unwrap();
         let log = Arc::new(Log::open(&data.path().join("log")).unwrap());
         log.step("a line");
         let cancel = Cancel::new();
         let lease = Arc::new(Lease::new(&spec, &Store::new(client, "default"), &cancel, &log));
         let beats = tokio::spawn(lease.hold());
-        while told.load(Ordering::SeqCst) < 3 {
-            assert!(!cancel.is_cancelled(), "the lease is lost: {}", log.take().concat());
-            sleep(Duration::from_millis(5)).await;
+        for _ in 0..3 {
+            tokio::select! {
+                heard = told.recv() => assert!(heard.is_some(), "the server is gone"),
+                () = cancel.cancelled() => panic!("the lease is lost: {}", log.take().concat()),
+            }
         }
         beats.abort();
     }
