@@ -14,7 +14,6 @@ mod deploy;
 mod document;
 mod failure;
 mod flow;
-mod huge_pages;
 mod incident;
 mod instance;
 mod job;

@@ -1,11 +1,16 @@
 //! `windlass serve`: the engine itself.
 
+use std::error::Error;
 use std::net::SocketAddr;
+use std::time::Duration;
 
+use windlass_resident::{huge_pages, program};
 use windlass_server::{ServeArgs, ServeError};
 
 use crate::failure::Failure;
-use crate::huge_pages;
+
+/// From when a server answers until its first looks at everything are done.
+const START_ENDS_IN: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     let mut config = args.config().map_err(|error| Failure::caused(&error))?;
@@ -19,7 +24,8 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
     if held_back {
         runtime.spawn(huge_pages::allow_at_work());
     }
-    let ended = runtime.block_on(windlass_server::serve(config));
+    let ready = || drop(runtime.spawn(give_program_back()));
+    let ended = runtime.block_on(windlass_server::serve(config, ready));
     ended.map_err(|error: ServeError| {
         let failure = failure_of(&error);
         match address_in_use(&error) {
@@ -34,6 +40,17 @@ pub(crate) fn run(args: ServeArgs) -> Result<(), Failure> {
             None => failure,
         }
     })
+}
+
+/// Once the last of the start is done.
+async fn give_program_back() {
+    tokio::time::sleep(START_ENDS_IN).await;
+    match program::give_back() {
+        Ok(bytes) => tracing::debug!(bytes, "what the start ran of the program is given back"),
+        Err(error) => {
+            tracing::warn!(error = &error as &dyn Error, "failed to give the program's pages back");
+        }
+    }
 }
 
 /// The address that somebody else listens on.

@@ -14,7 +14,7 @@ struct Line {
 #[tokio::main]
 async fn main() -> ExitCode {
     let ended = match Line::parse().args.config() {
-        Ok(config) => serve(config).await,
+        Ok(config) => serve(config, || ()).await,
         Err(error) => Err(error.into()),
     };
     let Err(error) = ended else { return ExitCode::SUCCESS };

@@ -61,14 +61,15 @@ enum End {
 }
 
 /// Runs a server until SIGTERM or SIGINT, or until its partition stops by itself, which is an
-/// error. Prints one line with the address to standard output when it answers.
-pub async fn serve(config: Config) -> Result<(), ServeError> {
+/// error. Prints one line with the address to standard output when it answers, and calls `ready`.
+pub async fn serve(config: Config, ready: impl FnOnce()) -> Result<(), ServeError> {
     let _logging = crate::logging::init(&config)?;
     let server = start(config).await?;
     println!("windlass listens on http://{}", server.address());
     if let Some(address) = server.zeebe_address() {
         println!("zeebe clients connect to {address}");
     }
+    ready();
     run(server).await
 }
 

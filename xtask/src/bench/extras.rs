@@ -58,7 +58,7 @@ fn waiting_and_restart(windlass: &Windlass, jobs: u64, quick: bool) -> Result<Va
     let flags = ["--checkpoint-seconds", "1", "--payload-memory-mib", "65536"];
     let server = windlass.start(&flags)?;
     let url = format!("http://{}", server.address());
-    let before = rss_bytes(&server)?;
+    let before = settled_rss(&server)?;
     let filling = Instant::now();
     runtime.block_on(fill(&url, QUEUE, "", jobs))?;
     let fill_s = filling.elapsed().as_secs_f64();

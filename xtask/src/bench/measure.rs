@@ -168,7 +168,12 @@ impl Run {
                 self.step(at_least, at_most)
             };
             match step {
-                Step::Issue(jobs) => return Some(jobs),
+                Step::Issue(jobs) => {
+                    if jobs.end - jobs.start == at_most && self.paced.load(Ordering::SeqCst) {
+                        self.freed_async.notify_one();
+                    }
+                    return Some(jobs);
+                }
                 Step::End => return None,
                 Step::Wait => freed.await,
                 Step::Until(_) => {
@@ -330,12 +335,13 @@ impl Run {
         created && (completed || !self.has_workers())
     }
 
-    /// Wakes waiting tasks when scheduled jobs may be due.
+    /// Wakes a waiting task when scheduled jobs are due. One: it takes all that it may, and wakes the
+    /// next if that was not all; every other would make a call of the few that came due since.
     fn pace(&self) {
         while !self.ending.load(Ordering::SeqCst) {
             std::thread::sleep(PACE);
             if self.paced.load(Ordering::SeqCst) && self.is_due() {
-                self.freed_async.notify_waiters();
+                self.freed_async.notify_one();
             }
         }
     }

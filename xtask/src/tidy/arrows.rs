@@ -29,6 +29,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("builtin", &["worker"]),
     ("connector", &["worker"]),
     ("console", &[]),
+    ("resident", &[]),
     (
         "server",
         &[
@@ -47,7 +48,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "console",
         ],
     ),
-    ("cli", &["server", "worker", "connector", "log", "checkpoint", "record", "flow"]),
+    ("cli", &["server", "worker", "connector", "log", "checkpoint", "record", "flow", "resident"]),
     (
         "sim",
         &[

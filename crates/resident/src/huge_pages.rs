@@ -17,12 +17,12 @@ const AT_WORK_BYTES: usize = 14 << 20;
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 /// Keeps the process from getting huge pages. False where that cannot be said; then nothing changes.
-pub(crate) fn hold_back() -> bool {
+pub fn hold_back() -> bool {
     disable_transparent_huge_pages(true).is_ok()
 }
 
 /// Lets it have them from when it grows.
-pub(crate) async fn allow_at_work() {
+pub async fn allow_at_work() {
     let mut looks = tokio::time::interval(LOOK_EVERY);
     while own_bytes().is_some_and(|bytes| bytes < AT_WORK_BYTES) {
         looks.tick().await;
