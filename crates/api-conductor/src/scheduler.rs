@@ -454,26 +454,31 @@ async fn requeue() -> impl IntoResponse {
     Shown(json!({ "recordIds.size": 0, "sampleIds": [] }))
 }
 
+/// What is said when all have been paused, or go on. Clients read it as an object.
+fn done() -> Shown<serde_json::Value> {
+    Shown(json!({ "status": "done" }))
+}
+
 /// Why a schedule is paused that was paused with all others: it goes on with them.
 const ALL_PAUSED: &str = "All schedules are paused";
 
 /// Pauses what runs. Schedules that are written later run.
-async fn pause_all(State(face): State<Face>) -> Answered<Empty> {
+async fn pause_all(State(face): State<Face>) -> Answered<impl IntoResponse> {
     for schedule in all(&face).await?.into_iter().filter(|it| it.paused.is_none()) {
         let command = PauseSchedule { name: schedule.name, reason: ALL_PAUSED.into() };
         passing(ask(&face, ScheduleCommand::Pause(command)).await)?;
     }
-    Ok(Empty)
+    Ok(done())
 }
 
 /// Lets go on what was paused with all others; what was paused by itself stays so.
-async fn resume_all(State(face): State<Face>) -> Answered<Empty> {
+async fn resume_all(State(face): State<Face>) -> Answered<impl IntoResponse> {
     for schedule in all(&face).await? {
         if schedule.paused.as_deref() == Some(ALL_PAUSED) {
             passing(ask(&face, ScheduleCommand::Resume(schedule.name)).await)?;
         }
     }
-    Ok(Empty)
+    Ok(done())
 }
 
 /// One that was deleted in between needs nothing.
