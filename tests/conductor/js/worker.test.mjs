@@ -1,36 +1,19 @@
-// Workers and workflows of the JavaScript SDK, unchanged.
+// Workers of the JavaScript SDK, unchanged.
 import assert from 'node:assert/strict'
-import { after, test } from 'node:test'
+import { test } from 'node:test'
 import {
-  OrkesClients, TaskManager, simpleTask,
+  NonRetryableException, TaskHandler, getTaskContext, simpleTask, worker,
 } from '@io-orkes/conductor-javascript'
+import {
+  client, define, ended, executor, metadata, newest, silent, start, states, tasks, unique, work,
+} from './sdk.mjs'
 
-const clients = await OrkesClients.from({ serverUrl: process.env.CONDUCTOR_SERVER_URL })
-const executor = clients.getWorkflowClient()
-const metadata = clients.getMetadataClient()
-const managers = []
-after(async () => {
-  await Promise.all(managers.map((manager) => manager.stopPolling()))
-})
-
-const unique = (name) => `${name}_${process.pid}_${Math.random().toString(36).slice(2)}`
-
-function work(...workers) {
-  const manager = new TaskManager(clients.getClient(), workers, {
-    logger: { info() {}, debug() {}, warn() {}, error() {} },
-    options: { pollInterval: 50, concurrency: 5 },
+async function known(name, more = {}) {
+  await metadata.registerTask({
+    name, retryCount: 0, retryDelaySeconds: 0, timeoutSeconds: 0, responseTimeoutSeconds: 60, totalTimeoutSeconds: 0,
+    ...more,
   })
-  manager.startPolling()
-  managers.push(manager)
-}
-
-async function ended(id) {
-  for (let i = 0; i < 1_000; i += 1) {
-    const found = await executor.getWorkflow(id, true)
-    if (!['RUNNING', 'PAUSED'].includes(found.status)) return found
-    await new Promise((done) => setTimeout(done, 20))
-  }
-  throw new Error(`workflow ${id} does not end`)
+  return name
 }
 
 test('five tasks one behind the other, twenty times', async () => {
@@ -77,4 +60,135 @@ test('a worker that throws fails its task, and the next attempt counts', async (
   assert.equal(run.status, 'COMPLETED')
   assert.equal(run.output.calls, 2)
   assert.match(run.tasks[0].reasonForIncompletion, /not today/)
+})
+
+test('a worker that knows better than to try again', async () => {
+  const task = await known(unique('final'), { retryCount: 5 })
+  const name = await define(unique('flow'), [simpleTask('t', task, {})])
+  let calls = 0
+  work({
+    taskDefName: task,
+    execute: async () => {
+      calls += 1
+      throw new NonRetryableException('never')
+    },
+  })
+  const run = await ended(await start(name))
+  assert.deepEqual([run.status, states(run), calls], ['FAILED', [['t', 'FAILED_WITH_TERMINAL_ERROR']], 1])
+  assert.match(run.reasonForIncompletion, /never/)
+})
+
+test('a worker puts its task back, and gets it again', async () => {
+  const task = await known(unique('steps'))
+  const name = await define(unique('flow'), [simpleTask('t', task, {})])
+  const polls = []
+  work({
+    taskDefName: task,
+    execute: async (given) => {
+      polls.push(getTaskContext().getPollCount())
+      if (polls.length < 3) {
+        return { status: 'IN_PROGRESS', callbackAfterSeconds: 0, outputData: { step: polls.length } }
+      }
+      return { status: 'COMPLETED', outputData: { before: given.outputData.step } }
+    },
+  })
+  const run = await ended(await start(name))
+  assert.deepEqual([run.status, run.output, polls], ['COMPLETED', { before: 2 }, [1, 2, 3]])
+})
+
+test('what a worker says while it works is kept', async () => {
+  const task = await known(unique('talks'))
+  const name = await define(unique('flow'), [simpleTask('t', task, {})])
+  work({
+    taskDefName: task,
+    execute: async () => {
+      const context = getTaskContext()
+      context.addLog('first')
+      context.addLog('second')
+      context.setOutput({ noted: true })
+      return { status: 'COMPLETED', outputData: { done: true } }
+    },
+  })
+  const run = await ended(await start(name))
+  assert.deepEqual(run.output, { noted: true, done: true })
+  const lines = await tasks.getTaskLogs(newest(run, 't').taskId)
+  assert.deepEqual(lines.map((line) => line.log), ['first', 'second'])
+})
+
+test('a worker of a domain gets the tasks of it', async () => {
+  const task = await known(unique('domained'))
+  const name = await define(unique('flow'), [simpleTask('t', task, {})])
+  const seen = []
+  const execute = (by) => async (given) => {
+    seen.push([by, given.domain])
+    return { status: 'COMPLETED', outputData: {} }
+  }
+  work({ taskDefName: task, domain: 'blue', execute: execute('blue') })
+  work({ taskDefName: task, execute: execute('plain') })
+  await ended(await start(name, {}, { taskToDomain: { [task]: 'blue' } }))
+  await ended(await start(name))
+  assert.deepEqual(seen, [['blue', 'blue'], ['plain', undefined]])
+})
+
+test('a slow worker keeps its task alive', async () => {
+  const task = await known(unique('slow'), { responseTimeoutSeconds: 2 })
+  const name = await define(unique('flow'), [simpleTask('t', task, {}), simpleTask('after', task, {})])
+  const slow = new Set()
+  // Longer than the task may be without an answer; the SDK prolongs it, but none that is shorter than 2 s.
+  work({
+    taskDefName: task,
+    leaseExtendEnabled: true,
+    execute: async (given) => {
+      if (given.referenceTaskName === 't') {
+        slow.add(given.taskId)
+        await new Promise((done) => setTimeout(done, 2_400))
+      }
+      return { status: 'COMPLETED', outputData: {} }
+    },
+  })
+  const run = await ended(await start(name))
+  assert.deepEqual(states(run), [['t', 'COMPLETED'], ['after', 'COMPLETED']])
+  assert.equal(slow.size, 1)
+})
+
+test('many tasks at once, no more than the limit', async () => {
+  const task = await known(unique('limited'), { concurrentExecLimit: 2 })
+  const name = await define(unique('flow'), [simpleTask('t', task, {})])
+  let [now, most] = [0, 0]
+  work({
+    taskDefName: task,
+    concurrency: 10,
+    execute: async () => {
+      now += 1
+      most = Math.max(most, now)
+      await new Promise((done) => setTimeout(done, 30))
+      now -= 1
+      return { status: 'COMPLETED', outputData: {} }
+    },
+  })
+  const runs = await Promise.all(Array.from({ length: 8 }, async () => ended(await start(name))))
+  assert.deepEqual([...new Set(runs.map((run) => run.status))], ['COMPLETED'])
+  assert.equal(most, 2)
+})
+
+test('workers that register what they do', async () => {
+  const task = unique('decorated')
+  class Workers {
+    async double(given) {
+      return { status: 'COMPLETED', outputData: { n: given.inputData.n * 2 } }
+    }
+  }
+  worker({
+    taskDefName: task, registerTaskDef: true, overwriteTaskDef: false, pollInterval: 20,
+    taskDef: { retryCount: 7, timeoutSeconds: 60, responseTimeoutSeconds: 30, totalTimeoutSeconds: 0 },
+  })(Workers.prototype, 'double', Object.getOwnPropertyDescriptor(Workers.prototype, 'double'))
+  const handler = new TaskHandler({ client, scanForDecorated: true, logger: silent })
+  await handler.startWorkers()
+  try {
+    assert.equal((await metadata.getTask(task)).retryCount, 7)
+    const name = await define(unique('flow'), [simpleTask('t', task, { n: '${workflow.input.n}' })])
+    assert.deepEqual((await ended(await start(name, { n: 21 }))).output, { n: 42 })
+  } finally {
+    await handler.stopWorkers()
+  }
 })
