@@ -125,8 +125,10 @@ class Flows(unittest.TestCase):
 
     def test_scripts_that_need_the_sandbox(self):
         workflow = self.run_to([
-            task("INLINE", "i", {"evaluatorType": "javascript",
-                                 "expression": "class A { get x() { return [...'abc'].reverse().join(''); } } new A().x"}),
+            task("INLINE", "i", {
+                "evaluatorType": "javascript",
+                "expression": "class A { get x() { return [...'abc'].reverse().join(''); } } new A().x",
+            }),
         ])
         self.assertEqual(workflow["output"]["result"], "cba")
         workflow = self.run_to([

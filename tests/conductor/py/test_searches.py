@@ -64,7 +64,8 @@ class Searches(unittest.TestCase):
 
     def test_free_text(self):
         asked = {"query": f"workflowType = '{self.name}'"}
-        eventually(lambda: self.found_ids("/workflow/search", freeText="FAILED-in-hay", **asked) == [self.ids["FAILED"]])
+        wanted = [self.ids["FAILED"]]
+        eventually(lambda: self.found_ids("/workflow/search", freeText="FAILED-in-hay", **asked) == wanted)
         self.assertEqual(len(self.found_ids("/workflow/search", freeText="*", **asked)), 3)
 
     def test_a_summary_of_a_workflow(self):

@@ -201,7 +201,8 @@ class TaskTimeouts(Timed):
 class WorkflowTimeouts(Timed):
     def test_it_ends_the_workflow(self):
         mourn = define(unique("mourn"), [task("NOOP", "n")])
-        workflow_id = self.begin(workflow={"timeoutSeconds": 1, "timeoutPolicy": "TIME_OUT_WF", "failureWorkflow": mourn})
+        timed = {"timeoutSeconds": 1, "timeoutPolicy": "TIME_OUT_WF", "failureWorkflow": mourn}
+        workflow_id = self.begin(workflow=timed)
         workflow = self.took(1, lambda: until(workflow_id, "TIMED_OUT"))
         self.assertEqual(states(workflow), [("t", "CANCELED")])
         self.assertIn("Timeout configured as 1 seconds. Timeout policy configured to TIME_OUT_WF",

@@ -4,8 +4,8 @@ import time
 import unittest
 
 from windlass import (
-    api, api_client, define, define_task, finish, message, newest, nothing, poll, refused, result, sentences, shown, simple, start,
-    states, task, task_api, tasks, unique, until, until_task,
+    api, api_client, define, define_task, finish, message, newest, nothing, poll, refused, result, sentences,
+    shown, simple, start, states, task, task_api, tasks, unique, until, until_task,
 )
 
 

@@ -18,7 +18,7 @@ import requests
 import calls
 
 URL = os.environ["CONDUCTOR_SERVER_URL"]
-configuration = Configuration(server_api_url=URL)
+configuration = Configuration(server_api_url=URL, log_level="ERROR")
 clients = OrkesClients(configuration=configuration)
 workflows = clients.get_workflow_client()
 tasks = clients.get_task_client()
