@@ -1,7 +1,8 @@
 """Writes down what the SDK asked for and was given, and which tasks ended how: `complete.py` reads it.
 
 The file is named by WINDLASS_CALLS; without it nothing is written. A line is `METHOD path` of a request
-that was answered with success, or `TASK type status`.
+that was answered with success, `TASK type status` of a task that was seen, `TIME timeout policy` or
+`RETRY logic` of a definition.
 """
 
 import os

@@ -1,4 +1,5 @@
-"""Fails when the suite has left something out: an endpoint that the server routes, or a type of task.
+"""Fails when the suite has left something out: an endpoint that the server routes, a type of task, a timeout
+with one of its policies, a logic of retries.
 
 The endpoints are read where they are routed; what was called, by a real SDK and with success, is read from
 the file that `calls.py` and `js/sdk.mjs` wrote. Run it when every scenario has run.
@@ -25,6 +26,12 @@ TYPES = (
 STATUSES = (
     "COMPLETED COMPLETED_WITH_ERRORS FAILED FAILED_WITH_TERMINAL_ERROR TIMED_OUT CANCELED SKIPPED"
 ).split()
+TIMES = [
+    f"{timeout} {policy}"
+    for timeout in ("timeoutSeconds", "totalTimeoutSeconds", "responseTimeoutSeconds", "pollTimeoutSeconds")
+    for policy in ("RETRY", "TIME_OUT_WF", "ALERT_ONLY")
+] + ["workflow TIME_OUT_WF", "workflow ALERT_ONLY"]
+LOGICS = ["FIXED", "LINEAR_BACKOFF", "EXPONENTIAL_BACKOFF"]
 
 
 def endpoints():
@@ -50,26 +57,38 @@ def fits(path, segments):
     return None
 
 
-def main():
-    routed = endpoints()
+def called_among(routed, lines):
+    """The endpoints that lines of requests belong to."""
     paths = sorted({path for _, path in routed})
-    assert len(routed) >= ENDPOINTS_MIN, f"only {len(routed)} endpoints were found in {ROUTED}"
-    called, ended = set(), set()
-    lines = pathlib.Path(os.environ["WINDLASS_CALLS"]).read_text().splitlines()
-    for words in map(str.split, lines):
-        if words[0] == "TASK":
-            ended.add(tuple(words[1:]))
-            continue
-        segments = words[1].split("/")
-        matching = [(fit, path) for path in paths if (fit := fits(path, segments)) is not None]
+    called = set()
+    for method, path in set(map(tuple, map(str.split, lines))):
+        segments = path.split("/")
+        matching = [(fit, route) for route in paths if (fit := fits(route, segments)) is not None]
         if matching:
             # As the router does: what is written out comes before what is open.
-            called.add((words[0], max(matching)[1]))
+            called.add((method, max(matching)[1]))
+    return called
+
+
+def main():
+    routed = endpoints()
+    assert len(routed) >= ENDPOINTS_MIN, f"only {len(routed)} endpoints were found in {ROUTED}"
+    noted = {"TASK": set(), "TIME": set(), "RETRY": set()}
+    requests = set()
+    for line in pathlib.Path(os.environ["WINDLASS_CALLS"]).read_text().splitlines():
+        kind, _, rest = line.partition(" ")
+        if kind in noted:
+            noted[kind].add(rest)
+        else:
+            requests.add(line)
+    called = called_among(routed, requests)
+    statuses = {task.split()[1] for task in noted["TASK"]}
     problems = [f"no scenario calls {method} {path}" for method, path in sorted(routed - called)]
-    problems += [f"no scenario completes a {kind}" for kind in TYPES if (kind, "COMPLETED") not in ended]
-    statuses = {status for _, status in ended}
+    problems += [f"no scenario completes a {kind}" for kind in TYPES if f"{kind} COMPLETED" not in noted["TASK"]]
     problems += [f"in no scenario a task becomes {status}" for status in STATUSES if status not in statuses]
-    print(f"{len(routed)} endpoints, {len(TYPES)} types of task, {len(problems)} left out")
+    problems += [f"no scenario has the timeout {time}" for time in TIMES if time not in noted["TIME"]]
+    problems += [f"no scenario retries by {logic}" for logic in LOGICS if logic not in noted["RETRY"]]
+    print(f"{len(routed)} endpoints, {len(TYPES)} types of task, {len(TIMES)} timeouts: {len(problems)} left out")
     for problem in problems:
         print(problem)
     sys.exit(1 if problems else 0)

@@ -97,11 +97,17 @@ def task(kind, ref, given=None, **more):
 def define(name, task_list, **more):
     body = {"name": name, "version": 1, "schemaVersion": 2, "tasks": task_list, **more}
     metadata_api.create(body, overwrite=True)
+    if body.get("timeoutSeconds"):
+        calls.note(f"TIME workflow {body.get('timeoutPolicy', 'ALERT_ONLY')}")
     return name
 
 
 def define_task(name, **more):
     metadata_api.register_task_def([{"name": name, **more}])
+    calls.note(f"RETRY {more.get('retryLogic', 'FIXED')}")
+    for field in more:
+        if field.lower().endswith("timeoutseconds"):
+            calls.note(f"TIME {field} {more.get('timeoutPolicy', 'TIME_OUT_WF')}")
     return name
 
 
