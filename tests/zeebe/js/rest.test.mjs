@@ -147,6 +147,49 @@ test('a user task is assigned and completed', async () => {
   }, 'the end')
 })
 
+test('listeners of a user task are asked, correct it, and deny', async () => {
+  await deploy('task-listeners.bpmn')
+  const variables = { b: 'ann', flag: true }
+  const { processInstanceKey } = await start('task-listeners', { variables })
+  const listen = async (type, result = {}) => {
+    const [job] = await take(type)
+    assert.equal(job.kind, 'TASK_LISTENER')
+    assert.equal(job.processInstanceKey, processInstanceKey)
+    await camunda.completeJob({ jobKey: job.jobKey, result: { type: 'userTask', ...result } })
+    return job
+  }
+  const task = async () => {
+    const { items } = await camunda.searchUserTasks({ filter: { processInstanceKey } }, NOW)
+    return items[0]
+  }
+  assert.equal((await listen('listen-creating')).listenerEventType, 'CREATING')
+  assert.equal((await listen('listen-assigning-1')).listenerEventType, 'ASSIGNING')
+  assert.equal((await task()).state, 'ASSIGNING')
+  await listen('listen-assigning-2', { corrections: { assignee: 'eve' } })
+  await until(async () => (await task()).state === 'CREATED', 'what the listeners let pass')
+  const { userTaskKey, assignee } = await task()
+  assert.equal(assignee, 'eve')
+
+  const denied = refusal(() => camunda.completeUserTask({ userTaskKey, variables: { ok: false } }))
+  await listen('listen-completing-1', { denied: true, deniedReason: 'too early' })
+  const problem = await denied
+  assert.equal(problem.status, 409)
+  assert.match(JSON.stringify(problem) + problem.message, /too early/)
+  assert.equal((await task()).state, 'CREATED')
+
+  const changed = camunda.updateUserTask({ userTaskKey, changeset: { priority: 9 } })
+  await listen('listen-updating')
+  await changed
+  assert.equal((await task()).priority, 9)
+
+  const done = camunda.completeUserTask({ userTaskKey, variables: { ok: true } })
+  await listen('listen-completing-1')
+  await listen('listen-completing-2')
+  await done
+  const instance = await camunda.getProcessInstance({ processInstanceKey }, NOW)
+  assert.equal(instance.state, 'COMPLETED')
+})
+
 test('decisions are found and evaluated', async () => {
   await deploy('decision-requirements.dmn')
   const filter = { decisionRequirementsId: 'requirements-drg', isLatestVersion: true }

@@ -172,7 +172,8 @@ struct Activated {
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct UserTask {
-    action: Option<String>,
+    /// Empty where nobody named one: this wire has it always.
+    action: String,
     assignee: Option<String>,
     candidate_groups: Vec<String>,
     candidate_users: Vec<String>,
@@ -187,7 +188,7 @@ struct UserTask {
 impl From<UserTaskProperties> for UserTask {
     fn from(of: UserTaskProperties) -> UserTask {
         UserTask {
-            action: of.action,
+            action: of.action.unwrap_or_default(),
             assignee: of.assignee,
             candidate_groups: of.candidate_groups,
             candidate_users: of.candidate_users,
