@@ -72,6 +72,14 @@ impl Api {
         answer.unwrap().expect_status(status);
     }
 
+    /// Cancels a job, unless it has ended.
+    #[track_caller]
+    pub(crate) fn cancel(&mut self, job: u64) {
+        let path = format!("/public/v1/jobs/{job}");
+        let (_, answer) = self.0.insist("DELETE", &path, "", PATIENCE);
+        assert!([200, 409].contains(&answer.status), "{}", answer.text());
+    }
+
     /// The job when it has ended.
     #[track_caller]
     pub(crate) fn ended(&mut self, job: u64) -> Value {
