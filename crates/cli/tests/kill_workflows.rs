@@ -5,6 +5,7 @@
 //! `WINDLASS_SECONDS=60` goes on killing for that long.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
+#[allow(dead_code, reason = "others use more of it")]
 #[path = "common/http.rs"]
 mod http;
 #[path = "common/server.rs"]

@@ -25,6 +25,7 @@ use server::{Server, free_address};
 
 struct Bench {
     folder: tempfile::TempDir,
+    address: String,
     api: Api,
     _server: Server,
 }
@@ -38,7 +39,8 @@ impl Bench {
         let once = ["--airbyte-retry-complete-successive-max", "1"];
         let flags = [&all[..], &once, flags].concat();
         let server = Server::start_with(&folder.path().join("data"), &flags, variables);
-        Bench { folder, api: Api::new(&address), _server: server }
+        let api = Api::new(&address);
+        Bench { folder, address, api, _server: server }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -89,6 +91,29 @@ fn a_command_runs_in_its_directory() {
         failures.contains("the directory of the source is not there: /nowhere/at-all"),
         "{failures}"
     );
+}
+
+#[test]
+fn connectors_of_every_tenant_are_launched() {
+    let place = tempfile::tempdir().unwrap();
+    let clients = place.path().join("clients.toml");
+    let client = |tenant: &str| {
+        format!(
+            "[[client]]\nid = \"of-{tenant}\"\nsecret = \"s-{tenant}\"\ntenant = \"{tenant}\"\n"
+        )
+    };
+    fs::write(&clients, client("red") + &client("blue") + &client("default")).unwrap();
+    let mut bench = Bench::start(&["--airbyte-clients", clients.to_str().unwrap()], &[]);
+    for (before, tenant) in ["blue", "default", "red"].into_iter().enumerate() {
+        let (id, secret) = (format!("of-{tenant}"), format!("s-{tenant}"));
+        bench.api = Api::of_client(&bench.address, &id, &secret);
+        // What is sealed opens where its tenant is.
+        let job = bench.sync_with(&own("source"), &json!({ "count": 10, "password": tenant }));
+        bench.api.ends(job, "succeeded");
+        assert_eq!(rows(&bench.path("out.db")), 10 * (before as u64 + 1));
+        let jobs = bench.api.ask("GET", "/jobs", &Value::Null);
+        assert_eq!(jobs["data"].as_array().unwrap().len(), 1, "{tenant} sees its own");
+    }
 }
 
 /// The summaries of the attempts of a job.

@@ -671,10 +671,12 @@ impl Core {
             Some(options) if !options.headers.is_empty() => Arc::from(&*options.headers),
             Some(_) | None => Arc::default(),
         };
+        let queue = state.queue(state.queue_of(out.slot));
         HandedJob {
             key: out.key,
             activation: out.activation,
-            queue: state.queue(state.queue_of(out.slot)).name.clone(),
+            tenant: queue.tenant.clone(),
+            queue: queue.name.clone(),
             job_type: state.type_name(out.slot).clone(),
             group: state.group_name(out.slot).clone(),
             priority: state.priority(out.slot),

@@ -220,6 +220,8 @@ pub struct HandedJob {
     pub key: JobKey,
     /// The number of the activation; with the key, the token.
     pub activation: u32,
+    /// The wall of security.
+    pub tenant: Arc<str>,
     /// Its queue.
     pub queue: Arc<str>,
     /// Its type.

@@ -12,10 +12,13 @@ use windlass_gateway::Gateway;
 
 use crate::data;
 use crate::error::{ConfigError, ServeError};
-use crate::settings::Config;
+use crate::settings::{Config, Switch};
 
 /// Where the key may be instead of in its file.
 const KEY_VARIABLE: &str = "WINDLASS_AIRBYTE_KEY";
+
+/// Queues of connectors of one tenant that one request for jobs names, at most.
+const QUEUES_MAX: usize = 3;
 
 /// What says that there is no file of clients.
 const OFF: &str = "off";
@@ -54,13 +57,6 @@ fn vault_by(
 pub(crate) async fn router(gateway: &Gateway, config: &Config) -> Result<Router, ServeError> {
     let vault = Arc::new(vault(&config.data_dir)?);
     let clients = clients(config)?;
-    let unserved = unserved(config, &clients);
-    if !unserved.is_empty() {
-        tracing::warn!(
-            tenants = ?unserved,
-            "the launcher of connectors works for the tenant default: jobs of these wait until somebody else takes them"
-        );
-    }
     let settings = Settings { vault, clients, retry: config.airbyte_retry() };
     let (router, started) = windlass_api_airbyte::open(gateway, settings).await;
     for problem in &started.problems {
@@ -75,13 +71,36 @@ pub(crate) async fn router(gateway: &Gateway, config: &Config) -> Result<Router,
     Ok(router)
 }
 
-/// Tenants of clients whose jobs the launcher of this server does not take.
-fn unserved<'c>(config: &Config, clients: &'c [Client]) -> BTreeSet<&'c str> {
-    let launched = config.connector_settings().map(|settings| settings.tenant);
-    let tenants = clients.iter().map(|client| client.tenant.as_str());
-    tenants
-        .filter(|tenant| launched.as_deref().is_some_and(|launched| launched != *tenant))
-        .collect()
+/// Tenants whose connectors are launched: the default one, which is there before there are clients, and those of
+/// clients.
+///
+/// # Errors
+///
+/// When the file of clients is none.
+pub(crate) fn tenants(config: &Config) -> Result<Vec<String>, ConfigError> {
+    let clients = match config.airbyte {
+        Switch::On => clients(config)?,
+        Switch::Off => Vec::new(),
+    };
+    let (served, unserved) = served(clients, (config.batch_items_max / QUEUES_MAX).max(1));
+    if !unserved.is_empty() {
+        tracing::warn!(
+            served = served.len(),
+            tenants = ?unserved,
+            "the launcher of connectors has more tenants than it can ask for: jobs of these wait until somebody else takes them"
+        );
+    }
+    Ok(served)
+}
+
+/// The tenants that there are, as many as one request for jobs may name, and the others.
+fn served(clients: Vec<Client>, tenants_max: usize) -> (Vec<String>, Vec<String>) {
+    let others: BTreeSet<String> = clients.into_iter().map(|client| client.tenant).collect();
+    let first = tenant();
+    let others = others.into_iter().filter(|tenant| *tenant != first);
+    let mut served: Vec<String> = std::iter::once(first.clone()).chain(others).collect();
+    let unserved = served.split_off(served.len().min(tenants_max));
+    (served, unserved)
 }
 
 /// The file of clients.
@@ -138,20 +157,22 @@ fn clients(config: &Config) -> Result<Vec<Client>, ConfigError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::settings::Switch;
 
     #[test]
-    fn tenants_that_the_launcher_does_not_serve_are_said() {
-        let client = |tenant: &str| Client {
-            id: tenant.to_owned(),
-            secret: "s".to_owned(),
-            tenant: tenant.to_owned(),
-        };
-        let clients = [client("default"), client("b"), client("a"), client("b")];
-        let mut config = Config { sandbox_program: Some("windlass".into()), ..Config::default() };
-        assert_eq!(unserved(&config, &clients), BTreeSet::from(["a", "b"]));
-        assert!(unserved(&config, &clients[..1]).is_empty());
-        config.connectors = Switch::Off;
-        assert!(unserved(&config, &clients).is_empty(), "another server has its own launcher");
+    fn tenants_are_served_once_and_not_too_many() {
+        let client = |tenant: String| Client { id: tenant.clone(), secret: "s".to_owned(), tenant };
+        let clients =
+            |tenants: &[&str]| tenants.iter().map(|it| client((*it).to_owned())).collect();
+        let (served_now, unserved) = served(clients(&["b", "default", "a", "b"]), 3);
+        assert_eq!(
+            (served_now, unserved.len()),
+            (vec!["default".into(), "a".into(), "b".into()], 0)
+        );
+        assert_eq!(served(Vec::new(), 1).0, ["default"]);
+        let (served, unserved) = served(clients(&["c", "a", "b"]), 2);
+        assert_eq!(
+            (served, unserved),
+            (vec!["default".into(), "a".into()], vec!["b".into(), "c".into()])
+        );
     }
 }

@@ -18,7 +18,14 @@ use crate::settings::Config;
 
 /// Starts the launcher, if it is wanted. It connects by itself.
 pub(crate) fn start(config: &Config, address: SocketAddr) -> Option<Handle> {
-    let settings = config.connector_settings()?;
+    let mut settings = config.connector_settings()?;
+    settings.tenants = match crate::airbyte::tenants(config) {
+        Ok(tenants) => tenants,
+        Err(error) => {
+            tracing::warn!(%error, "the launcher of connectors did not start");
+            return None;
+        }
+    };
     let endpoint = format!("http://{}", reachable(address));
     match runner::launcher::run(settings, &endpoint) {
         Ok(handle) => Some(handle),

@@ -1,4 +1,4 @@
-//! @generated from crates/api-native/proto/windlass/v1/windlass.proto crc32c:c038732d bytes:17478
+//! @generated from crates/api-native/proto/windlass/v1/windlass.proto crc32c:c5feb263 bytes:17692
 //! by tools/codegen; a file module: `#[path = "generated/windlass.v1.rs"] pub mod v1;`
 
 #![allow(
@@ -218,6 +218,9 @@ pub struct ActivateJobsRequest {
     /// Results need no token. Our own SDK never asks for this.
     #[prost(bool, tag = "7")]
     pub without_token: bool,
+    /// The queues of each of these tenants, instead of those of one: the fair choice is among all of them.
+    #[prost(string, repeated, tag = "8")]
+    pub tenants: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ActivateJobsResponse {
@@ -253,6 +256,9 @@ pub struct Job {
     pub payload: ::prost::bytes::Bytes,
     #[prost(bytes = "bytes", tag = "12")]
     pub headers: ::prost::bytes::Bytes,
+    /// Whose it is; where the request named tenants only.
+    #[prost(string, tag = "13")]
+    pub tenant: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct WorkerMessage {

@@ -139,16 +139,14 @@ fn retry_policy(given: v1::RetryPolicy) -> RetryPolicy {
     }
 }
 
-pub(super) fn wanted(
-    tenant_name: String,
-    queues: Vec<String>,
-    worker: String,
-    lease_ms: Option<u64>,
-) -> Wanted {
-    let tenant = tenant(tenant_name);
-    let named = |queue: String| QueueName { tenant: tenant.clone(), queue: queue.into() };
+/// Names as messages have them.
+pub(super) fn names(given: Vec<String>) -> Vec<Box<str>> {
+    given.into_iter().map(String::into_boxed_str).collect()
+}
+
+pub(super) fn wanted(queues: Vec<QueueName>, worker: String, lease_ms: Option<u64>) -> Wanted {
     Wanted {
-        queues: queues.into_iter().map(named).collect(),
+        queues,
         worker: worker.into(),
         lease_ms: lease_ms.unwrap_or(LEASE_MS_DEFAULT),
         with_token: true,

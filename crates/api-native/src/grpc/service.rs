@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tonic::{Request, Response, Status, Streaming};
 use windlass_gateway::read::{DocumentFilter, DocumentName};
-use windlass_gateway::request::Answer;
+use windlass_gateway::request::{Answer, HandedJob};
 use windlass_gateway::{Gateway, PollRequest};
 use windlass_record::command::{CancelJob, Command, PutDocuments, ResolveIncident, UpdateJob};
 use windlass_record::id::JobKey;
@@ -17,7 +17,7 @@ use super::{ask, show, work};
 use crate::error::ApiError;
 use crate::limit::{POLL_BYTES_MAX, page};
 use crate::v1::windlass_server::Windlass;
-use crate::{VERSION, v1};
+use crate::{VERSION, activation, v1};
 
 /// The service.
 pub(super) struct Service {
@@ -83,7 +83,11 @@ impl Windlass for Service {
         request: Request<v1::ActivateJobsRequest>,
     ) -> Answered<v1::ActivateJobsResponse> {
         let given = request.into_inner();
-        let mut wanted = ask::wanted(given.tenant, given.queues, given.worker, given.lease_ms);
+        let names_tenants = !given.tenants.is_empty();
+        let (tenants, queues) = (ask::names(given.tenants), ask::names(given.queues));
+        let limits = self.gateway.limits();
+        let queues = activation::queues(limits, given.tenant.into(), tenants, queues)?;
+        let mut wanted = ask::wanted(queues, given.worker, given.lease_ms);
         wanted.with_token = !given.without_token;
         let poll = PollRequest {
             wanted,
@@ -92,7 +96,11 @@ impl Windlass for Service {
             wait_ms: ask::wait(given.wait_ms)?,
         };
         let jobs = self.gateway.poll(poll).await.map_err(ApiError::from)?;
-        answer(v1::ActivateJobsResponse { jobs: jobs.into_iter().map(show::job).collect() })
+        let shown = |job: HandedJob| {
+            let tenant = if names_tenants { String::from(&*job.tenant) } else { String::new() };
+            v1::Job { tenant, ..show::job(job) }
+        };
+        answer(v1::ActivateJobsResponse { jobs: jobs.into_iter().map(shown).collect() })
     }
 
     type WorkStream = WorkStream;

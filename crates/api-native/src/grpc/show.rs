@@ -32,6 +32,8 @@ pub(super) fn job(job: HandedJob) -> v1::Job {
         deadline_ms: job.deadline_ms,
         payload: bytes(job.payload),
         headers: bytes(job.headers),
+        // Whoever asks for jobs of one tenant knows it.
+        tenant: String::new(),
     }
 }
 

@@ -21,7 +21,7 @@ use super::status::refusal;
 use super::{ask, show};
 use crate::error::ApiError;
 use crate::limit::{HELLO_WAIT_MAX, STREAM_BYTES_MAX, STREAM_JOBS_MAX};
-use crate::{VERSION, v1};
+use crate::{VERSION, activation, v1};
 
 /// What one message of a worker was about; comes back with its answers.
 struct Said {
@@ -48,7 +48,9 @@ pub(super) async fn open(
         ApiError::invalid("hello-missing", "the first message of a work stream must carry hello")
     })?;
     let lease_ms = (hello.lease_ms > 0).then_some(hello.lease_ms);
-    let wanted = ask::wanted(hello.tenant, hello.queues, hello.worker, lease_ms);
+    let (tenant, queues) = (hello.tenant.into(), ask::names(hello.queues));
+    let queues = activation::queues(gateway.limits(), tenant, Vec::new(), queues)?;
+    let wanted = ask::wanted(queues, hello.worker, lease_ms);
     let welcome = v1::Welcome { version: VERSION.to_owned(), lease_ms: wanted.lease_ms };
     let lease_ms = wanted.lease_ms;
 

@@ -253,6 +253,8 @@ object! { in
     Activation {
         /// The wall of security; default when absent.
         tenant: Option<MaybeName>,
+        /// The queues of each of these tenants, instead of those of one: the fair choice is among all of them.
+        tenants: Option<Vec<Name>>,
         /// Where to look: the queue whose first group joined earliest is served first.
         queues: QueueNames,
         /// Who asks; for people to read.

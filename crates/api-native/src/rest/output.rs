@@ -65,6 +65,8 @@ object! { out
         key: Key,
         /// With the key, the token of this activation.
         activation: u32,
+        /// The wall of security.
+        tenant: String,
         /// Its queue.
         queue: String,
         /// Its type.
@@ -417,6 +419,7 @@ impl From<&HandedJob> for ActiveJob {
         ActiveJob {
             key: Key(job.key.raw()),
             activation: job.activation,
+            tenant: text(&job.tenant),
             queue: text(&job.queue),
             r#type: text(&job.job_type),
             group: text(&job.group),

@@ -6,20 +6,21 @@ use axum::routing::post;
 use windlass_gateway::request::{Answer, Wanted};
 use windlass_gateway::{Gateway, PollRequest};
 use windlass_record::command::{
-    AppendLog, Command, CompleteJob, ExtendLease, FailJob, FailureKind, Lease, QueueName,
-    ReleaseJob, ReportProgress, ThrowError,
+    AppendLog, Command, CompleteJob, ExtendLease, FailJob, FailureKind, Lease, ReleaseJob,
+    ReportProgress, ThrowError,
 };
 
 use super::MISMATCH;
 use super::extract::{Body, KeyPath, Shown};
 use super::input::{
     Activation, Completion, Extension, JobError, JobFailure, LogLines, NewProgress, PutBack,
-    narrow, shared, tenant, writes,
+    narrow, shared, text, writes,
 };
 use super::operation::{At, Operation};
 use super::output::{Activated, ActiveJob, Held};
 use super::problem::Answered;
-use super::schema::{Key, Whole};
+use super::schema::{Key, Name, Whole};
+use crate::activation;
 use crate::limit::{LEASE_MS_DEFAULT, POLL_BYTES_MAX};
 
 /// The operations of this file.
@@ -74,11 +75,11 @@ async fn activate(
     State(gateway): State<Gateway>,
     Body(asked): Body<Activation>,
 ) -> Answered<Shown<Activated>> {
-    let tenant = tenant(asked.tenant)?;
-    let named =
-        |queue: super::schema::Name| QueueName { tenant: tenant.clone(), queue: queue.0.into() };
+    let names = |given: Vec<Name>| given.into_iter().map(|Name(name)| name.into()).collect();
+    let (tenants, queues) = (names(asked.tenants.unwrap_or_default()), names(asked.queues.0));
+    let tenant = text("tenant", asked.tenant)?;
     let wanted = Wanted {
-        queues: asked.queues.0.into_iter().map(named).collect(),
+        queues: activation::queues(gateway.limits(), tenant, tenants, queues)?,
         worker: asked.worker.map(|worker| worker.0).unwrap_or_default().into(),
         lease_ms: asked.lease_ms.map_or(LEASE_MS_DEFAULT, |lease| lease.0),
         with_token: !asked.without_token.unwrap_or(false),

@@ -19,6 +19,13 @@ impl Api {
         Api(Http::new(address))
     }
 
+    /// A client of the file of clients.
+    pub(crate) fn of_client(address: &str, id: &str, secret: &str) -> Api {
+        let body = json!({ "client_id": id, "client_secret": secret });
+        let token = Api::new(address).ask("POST", "/applications/token", &body);
+        Api(Http::new(address).with_token(token["access_token"].as_str().unwrap()))
+    }
+
     #[track_caller]
     pub(crate) fn ask(&mut self, method: &str, path: &str, body: &Value) -> Value {
         let body = if body.is_null() { String::new() } else { body.to_string() };

@@ -34,12 +34,19 @@ impl Answer {
 /// A client of what stands under `/api`.
 pub(crate) struct Http {
     address: String,
+    /// Who asks, as the head of a request says it.
+    authorization: String,
     stream: Option<BufReader<TcpStream>>,
 }
 
 impl Http {
     pub(crate) fn new(address: &str) -> Http {
-        Http { address: address.to_owned(), stream: None }
+        Http { address: address.to_owned(), authorization: String::new(), stream: None }
+    }
+
+    /// The same, for somebody who has a token.
+    pub(crate) fn with_token(self, token: &str) -> Http {
+        Http { authorization: format!("authorization: Bearer {token}\r\n"), ..self }
     }
 
     /// One request; an error when the server is gone before the whole answer is here.
@@ -85,7 +92,8 @@ impl Http {
         };
         let request = format!(
             "{method} /api{path} HTTP/1.1\r\nhost: windlass\r\ncontent-type: application/json\r\n\
-             content-length: {}\r\n\r\n{body}",
+             {}content-length: {}\r\n\r\n{body}",
+            self.authorization,
             body.len()
         );
         stream.get_mut().write_all(request.as_bytes())?;

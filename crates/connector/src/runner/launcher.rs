@@ -40,8 +40,8 @@ const TIDY_EVERY: Duration = Duration::from_secs(600);
 /// How a launcher works.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Whose jobs.
-    pub tenant: String,
+    /// Whose jobs: tenants, each once.
+    pub tenants: Vec<String>,
     /// Where attempts, locks and connectors are.
     pub data: PathBuf,
     /// The program of a runner and its words; the folder comes behind them.
@@ -77,7 +77,7 @@ impl Settings {
     #[must_use]
     pub fn new(data: PathBuf, runner: Vec<OsString>) -> Settings {
         Settings {
-            tenant: "default".to_owned(),
+            tenants: vec!["default".to_owned()],
             data,
             runner,
             syncs_max: 10,
@@ -131,7 +131,7 @@ impl Handle {
 pub fn run(settings: Settings, endpoint: &str) -> Result<Handle, Error> {
     let client = Client::lazy(endpoint)?;
     let launcher = Arc::new(Launcher {
-        store: Store::new(client, &settings.tenant),
+        client,
         endpoint: endpoint.to_owned(),
         syncs: Arc::new(Semaphore::new(settings.syncs())),
         checks: Arc::new(Semaphore::new(settings.checks_max.max(1) as usize)),
@@ -163,7 +163,7 @@ enum Kind {
 struct Launcher {
     settings: Settings,
     endpoint: String,
-    store: Store,
+    client: Client,
     syncs: Arc<Semaphore>,
     checks: Arc<Semaphore>,
 }
@@ -208,7 +208,8 @@ impl Launcher {
             // Places are never closed.
             let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
             let request = v1::ActivateJobsRequest {
-                tenant: self.settings.tenant.clone(),
+                tenant: String::new(),
+                tenants: self.settings.tenants.clone(),
                 queues: queues.iter().map(|queue| (*queue).to_owned()).collect(),
                 worker: "windlass/connectors".to_owned(),
                 lease_ms: Some(ms(self.settings.lease())),
@@ -216,7 +217,7 @@ impl Launcher {
                 wait_ms: WAIT_MS,
                 without_token: false,
             };
-            match self.store.client.activate_jobs(request).await {
+            match self.client.activate_jobs(request).await {
                 Ok(jobs) => {
                     if let Some(job) = jobs.into_iter().next() {
                         runners.spawn(Arc::clone(&self).launch(job, place));
@@ -254,7 +255,7 @@ impl Launcher {
                 let message = format!("the runner could not be started: {error}");
                 let fail = v1::Fail { message, ..v1::Fail::default() };
                 // Without an answer, the end of the lease says the same.
-                drop(self.store.client.fail_job(token, fail).await);
+                drop(self.client.fail_job(token, fail).await);
             }
         }
         drop(place);
@@ -264,7 +265,7 @@ impl Launcher {
         let settings = &self.settings;
         Spec {
             endpoint: self.endpoint.clone(),
-            tenant: settings.tenant.clone(),
+            tenant: job.tenant.clone(),
             queue: job.queue.clone(),
             job: job.key,
             activation: job.activation,
@@ -319,8 +320,9 @@ impl Launcher {
                 warn!(%error, attempt = spec.name(), "the folder cannot be written");
             }
         }
+        let store = Store::new(self.client.clone(), &spec.tenant);
         loop {
-            match report::report(&self.store, folder, spec).await {
+            match report::report(&store, folder, spec).await {
                 Ok(()) => return,
                 Err(error) if error.is_transient() => sleep(PAUSE).await,
                 Err(error) => {

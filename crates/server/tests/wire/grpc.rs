@@ -127,6 +127,41 @@ async fn a_waiting_poll_gets_a_new_job_at_once() {
 }
 
 #[tokio::test]
+async fn one_request_takes_jobs_of_several_tenants_in_turn() {
+    let bench = Bench::start().await;
+    let mut grpc = bench.grpc().await;
+    let of = |tenant: &str, group: &str| v1::NewJob {
+        tenant: tenant.to_owned(),
+        group: group.to_owned(),
+        ..job("q")
+    };
+    // One tenant has two groups with much to do, another one a single job, and a third is not asked for.
+    for (tenant, group) in [("a", "1"), ("a", "1"), ("a", "2"), ("a", "2"), ("b", ""), ("c", "")] {
+        create(&mut grpc, of(tenant, group)).await;
+    }
+    let tenants = ["b", "a", "nobody", "default"].map(str::to_owned).to_vec();
+    let request = v1::ActivateJobsRequest { tenants, ..activation("q", 10) };
+    let jobs = grpc.activate_jobs(request.clone()).await.unwrap().into_inner().jobs;
+    let whose: Vec<String> =
+        jobs.iter().map(|job| format!("{}{}", job.tenant, job.group)).collect();
+    assert_eq!(whose, ["a1", "a2", "b", "a1", "a2"]);
+
+    // Also a queue that there was not when they asked.
+    let mut waiting = bench.grpc().await;
+    let request = v1::ActivateJobsRequest { wait_ms: 15_000, ..request };
+    let poll = tokio::spawn(async move { waiting.activate_jobs(request).await });
+    wait_for_waiters(&bench, 1).await;
+    create(&mut grpc, of("nobody", "")).await;
+    let jobs = timeout(PATIENCE, poll).await.unwrap().unwrap().unwrap().into_inner().jobs;
+    assert_eq!((jobs.len(), &*jobs[0].tenant), (1, "nobody"));
+
+    // Who asks for one tenant knows whose they are.
+    let request = v1::ActivateJobsRequest { tenant: "c".to_owned(), ..activation("q", 10) };
+    let jobs = grpc.activate_jobs(request).await.unwrap().into_inner().jobs;
+    assert_eq!((jobs.len(), &*jobs[0].tenant), (1, ""));
+}
+
+#[tokio::test]
 async fn a_poll_ends_with_nothing_when_its_time_is_over() {
     let bench = Bench::start().await;
     let mut grpc = bench.grpc().await;
@@ -455,6 +490,22 @@ async fn bad_input_is_refused_with_a_code_and_a_sentence() {
 
     let polls = [
         (v1::ActivateJobsRequest { queues: Vec::new(), ..activation("q", 1) }, "name-empty"),
+        (
+            v1::ActivateJobsRequest { tenants: vec![String::new()], ..activation("q", 1) },
+            "name-empty",
+        ),
+        (
+            v1::ActivateJobsRequest { tenants: vec!["t".to_owned(); 4], ..activation("q", 1) },
+            "too-large",
+        ),
+        (
+            v1::ActivateJobsRequest {
+                tenant: "t".to_owned(),
+                tenants: vec!["t".to_owned()],
+                ..activation("q", 1)
+            },
+            "tenant-and-tenants",
+        ),
         (activation("", 1), "name-empty"),
         (activation("q", 0), "out-of-range"),
         (activation("q", u32::MAX), "too-large"),

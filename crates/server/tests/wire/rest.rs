@@ -49,6 +49,19 @@ async fn a_job_lives_from_create_to_complete() {
 }
 
 #[tokio::test]
+async fn one_request_takes_jobs_of_several_tenants() {
+    let bench = Bench::start().await;
+    for tenant in ["a", "b", "c"] {
+        create(&bench, json!({ "tenant": tenant, "queue": "q" })).await;
+    }
+    let request = json!({ "tenants": ["b", "a"], "queues": ["q"], "jobs_max": 10 });
+    let answer = bench.json("POST", "/windlass/v1/jobs/activate", &request.to_string()).await;
+    let jobs = answer["jobs"].as_array().unwrap();
+    let whose: Vec<&str> = jobs.iter().map(|job| job["tenant"].as_str().unwrap()).collect();
+    assert_eq!(whose, ["a", "b"]);
+}
+
+#[tokio::test]
 async fn a_batch_answers_for_each_item() {
     let bench = Bench::start().await;
     let unique = json!({ "queue": "q", "options": { "unique_key": "u" } });
@@ -260,6 +273,14 @@ async fn bad_input_is_a_problem_with_a_code_and_a_sentence() {
     let long = format!(r#"{{"queue":"{}"}}"#, "q".repeat(257));
     let rows: &[(&str, &str, &str, u16, &str)] = &[
         ("POST", JOBS, "{", 400, "json-invalid"),
+        (
+            "POST",
+            activate,
+            r#"{"tenant":"a","tenants":["b"],"queues":["q"]}"#,
+            400,
+            "tenant-and-tenants",
+        ),
+        ("POST", activate, r#"{"tenants":[""],"queues":["q"]}"#, 400, "name-empty"),
         ("POST", JOBS, "", 400, "json-mismatch"),
         ("POST", JOBS, "[]", 400, "json-mismatch"),
         ("POST", JOBS, r#"{"queue":1}"#, 400, "json-mismatch"),
