@@ -19,7 +19,7 @@ use crate::face::{Face, Found};
 use crate::failure::{Answered, Failure};
 use crate::token::Caller;
 use crate::vault::{VaultError, is_sealed};
-use crate::{connection, job, scope, secret};
+use crate::{connection, job, schema, scope, secret};
 
 pub(crate) fn routes() -> Router<Face> {
     Router::new()
@@ -73,6 +73,19 @@ async fn shown_of<T: Acting>(face: &Face, tenant: &str, kept: &T) -> Answered<Sh
     Ok(Shown(shown(kept, spec.as_ref())))
 }
 
+/// Refuses a configuration that is not what its connector asks for. Where nobody knows that, nothing is refused;
+/// what the connector of before asked for counts for nothing.
+fn check(configuration: &Value, definition: Option<&Definition>) -> Answered<()> {
+    let known = definition.filter(|definition| definition.spec_at.is_some());
+    let Some(spec) = known.and_then(|known| known.spec.as_ref()) else { return Ok(()) };
+    let wrong = schema::wrong(configuration, spec);
+    if wrong.is_empty() {
+        return Ok(());
+    }
+    let detail = "The provided configuration does not fulfill the specification of its connector:";
+    Err(Failure::unprocessable(format!("{detail} {}.", wrong.join(", "))))
+}
+
 async fn spec_of(face: &Face, tenant: &str, definition: &str) -> Answered<Option<Value>> {
     let found = face.read::<Definition>(tenant, definition).await?;
     Ok(found.and_then(|found| found.is.spec))
@@ -104,6 +117,7 @@ async fn create<T: Acting>(
     let id = face.new_id()?;
     let mut configuration = Value::Object(configuration);
     secret::unmasked(&mut configuration, None, "configuration")?;
+    check(&configuration, Some(&definition))?;
     seal::<T>(&face, &scope(tenant, T::KIND, &id), &mut configuration, spec)?;
     if definition.spec_at.is_none() {
         // For the next time; now names say what is secret.
@@ -211,7 +225,9 @@ async fn change<T: Acting>(
     how: How,
 ) -> Answered<Shown<Value>> {
     let found: Found<T> = face.find(tenant, id).await?;
-    let spec = spec_of(face, tenant, &found.is.actor().definition_id).await?;
+    let definition = face.read(tenant, &found.is.actor().definition_id).await?;
+    let definition: Option<Definition> = definition.map(|found| found.is);
+    let spec = definition.as_ref().and_then(|definition| definition.spec.clone());
     let name = given.name.as_deref().map(checked_name).transpose()?;
     let connector_type = given.configuration.as_mut().and_then(|fields| take_type(T::SIDE, fields));
     if connector_type.is_some_and(|given| short_type(T::SIDE, &given) != found.is.connector_type())
@@ -235,6 +251,7 @@ async fn change<T: Acting>(
                     unseal_whole(face, &scope, &mut before)?;
                 }
                 let mut after = configured(before, configuration, how)?;
+                check(&after, definition.as_ref())?;
                 seal::<T>(face, &scope, &mut after, spec.as_ref())?;
                 actor.configuration = after;
             }

@@ -51,7 +51,10 @@ impl Failure {
 
     /// A request that is understood and will not be done.
     pub(crate) fn unprocessable(detail: impl Into<String>) -> Failure {
-        Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "unprocessable-entity", detail)
+        let failure =
+            Failure::new(StatusCode::UNPROCESSABLE_ENTITY, "unprocessable-entity", detail);
+        // Clients of the original look for the reason there.
+        Failure { data: json!({ "message": failure.detail }), ..failure }
     }
 
     /// What is asked for does not fit what is.

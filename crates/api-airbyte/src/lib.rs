@@ -15,7 +15,7 @@
 //! |---|---|
 //! | `workspace` | workspaces |
 //! | `definition` | which connectors there are |
-//! | `actor` | sources and destinations |
+//! | `actor` | sources and destinations; `schema` holds configurations against specifications |
 //! | `connection` | connections; `timing` is when they sync, `quartz` how clients say it |
 //! | `stream` | the streams of a source |
 //! | `job` | jobs; `job_list` is their list |
@@ -36,6 +36,7 @@ mod job;
 mod job_list;
 pub mod limit;
 mod quartz;
+mod schema;
 mod secret;
 mod start;
 mod stream;

@@ -48,7 +48,10 @@ pub const CLIENTS_MAX: usize = 10_000;
 /// Schemas in each other that are looked at for secrets, and how deep a configuration may be.
 pub const DEPTH_MAX: usize = 64;
 
-/// Branches of a schema that are looked at for one value.
+/// Bytes of a compiled pattern of a schema; what needs more is not looked at.
+pub const PATTERN_BYTES_MAX: usize = 1 << 20;
+
+/// Branches of a schema that are looked at for one value; also all schemas that a configuration is held against.
 pub const BRANCHES_MAX: usize = 10_000;
 
 /// Pairs of items, as they were and as they are given, that are compared to find whose secrets the masks in a

@@ -1,8 +1,8 @@
 //! Sources and destinations.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::bench::{Bench, NOWHERE, WORKSPACE, text};
+use crate::bench::{Bench, NOWHERE, WORKSPACE, text, write};
 
 #[tokio::test]
 async fn a_source_lives() {
@@ -40,6 +40,79 @@ async fn a_source_lives() {
     assert_eq!(none["data"], json!([]));
     bench.delete(&path).await.gone();
     bench.get(&path).await.fails(404, "resource-not-found");
+}
+
+/// Once its connector has said what it wants. What was asked for before is taken as it is.
+#[tokio::test]
+async fn a_configuration_is_held_against_the_specification() {
+    let bench = Bench::start().await;
+    let definition = "dfd88b22-b603-4c3d-aad7-3701784586b1";
+    let body = |configuration: &Value| {
+        let mut configuration = configuration.clone();
+        configuration["sourceType"] = json!("faker");
+        json!({ "name": "s", "workspaceId": WORKSPACE, "configuration": configuration })
+    };
+    let given = json!({ "count": "many", "password": "hunter2" });
+    let early = bench.post("/sources", body(&given)).await.shown();
+    let early = format!("/sources/{}", text(&early["sourceId"]));
+
+    let job = bench.take("airbyte.spec").await;
+    let (_, mut kept) = bench.document("airbyte.definition", definition).await.unwrap();
+    kept["spec"] = json!({ "connectionSpecification": {
+        "type": "object", "required": ["count", "password"], "additionalProperties": false,
+        "properties": {
+            "count": { "type": "integer", "minimum": 1 },
+            "password": { "type": "string", "airbyte_secret": true, "minLength": 3 },
+            "mode": { "enum": ["fast", "slow"] },
+        },
+    } });
+    kept["specAt"] = json!(1);
+    let written = vec![write("airbyte.definition", definition, kept)];
+    bench.complete(&job, json!({}), written).await;
+
+    let wrong = json!({ "count": 0, "mode": "x", "colour": "red" });
+    let answer = bench.post("/sources", body(&wrong)).await;
+    let detail = answer.fails(422, "unprocessable-entity");
+    for part in [
+        "configuration.password is required",
+        "configuration.count must be at least 1",
+        r#"configuration.mode must be one of "fast", "slow""#,
+        "configuration.colour is not known to the connector",
+    ] {
+        assert!(detail.contains(part), "{part}: {detail}");
+    }
+    assert_eq!(answer.json()["data"]["message"], detail);
+    let secret = json!({ "count": 1, "password": "pw" });
+    let detail = bench.post("/sources", body(&secret)).await.fails(422, "unprocessable-entity");
+    assert!(detail.contains("password must have at least 3") && !detail.contains("pw"), "{detail}");
+
+    // A secret that comes back masked is the one that is kept.
+    let right = json!({ "count": 1, "password": "hunter3" });
+    let made = bench.post("/sources", body(&right)).await.shown();
+    let path = format!("/sources/{}", text(&made["sourceId"]));
+    let masked = made["configuration"].clone();
+    assert_eq!(masked["password"], "**********");
+    let whole = json!({ "name": "t", "configuration": masked });
+    bench.put(&path, whole).await.shown();
+    let change = |configuration: Value| json!({ "configuration": configuration });
+    bench.patch(&path, change(json!({ "password": "**********", "count": 2 }))).await.shown();
+    for wrong in [json!({ "count": "2" }), json!({ "password": null })] {
+        bench.patch(&path, change(wrong)).await.fails(422, "unprocessable-entity");
+    }
+    let lacking = json!({ "name": "t", "configuration": { "count": 3 } });
+    bench.put(&path, lacking).await.fails(422, "unprocessable-entity");
+    assert_eq!(bench.get(&path).await.shown()["configuration"]["count"], 2);
+
+    // What was there before can be renamed, and mended.
+    bench.patch(&early, json!({ "name": "other" })).await.shown();
+    bench.patch(&early, change(json!({ "mode": "fast" }))).await.fails(422, "unprocessable-entity");
+    bench.patch(&early, change(json!({ "count": 5 }))).await.shown();
+
+    // Another connector may want something else: until it has said so, everything is taken.
+    let (_, mut kept) = bench.document("airbyte.definition", definition).await.unwrap();
+    kept.as_object_mut().unwrap().remove("specAt");
+    bench.put_documents(vec![write("airbyte.definition", definition, kept)]).await;
+    bench.patch(&path, change(json!({ "colour": "red" }))).await.shown();
 }
 
 #[tokio::test]
