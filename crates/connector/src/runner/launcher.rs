@@ -20,12 +20,11 @@ use windlass_worker::{Client, Error, v1};
 use crate::runner::folder::{self, Folder, Marker, Spec};
 use crate::runner::report;
 use crate::runner::store::Store;
+use crate::runner::tries::Tries;
 use crate::runner::{CHECK_QUEUE, DISCOVER_QUEUE, SPEC_QUEUE, SYNC_QUEUE};
 
 /// How long one waits for a job before asking again.
 const WAIT_MS: u64 = 30_000;
-/// Between two tries of something that did not work.
-const PAUSE: Duration = Duration::from_secs(1);
 /// How long a runner takes from its process to its lock.
 const START_MAX: Duration = Duration::from_secs(5);
 /// Between two looks at a runner that is not our child.
@@ -132,6 +131,7 @@ pub fn run(settings: Settings, endpoint: &str) -> Result<Handle, Error> {
     let client = Client::lazy(endpoint)?;
     let launcher = Arc::new(Launcher {
         client,
+        tell_max: settings.lease(),
         endpoint: endpoint.to_owned(),
         syncs: Arc::new(Semaphore::new(settings.syncs())),
         checks: Arc::new(Semaphore::new(settings.checks_max.max(1) as usize)),
@@ -164,6 +164,8 @@ struct Launcher {
     settings: Settings,
     endpoint: String,
     client: Client,
+    /// How long one tries to tell how an attempt ended.
+    tell_max: Duration,
     syncs: Arc<Semaphore>,
     checks: Arc<Semaphore>,
 }
@@ -202,7 +204,7 @@ impl Launcher {
             Kind::Checks => &[CHECK_QUEUE, DISCOVER_QUEUE, SPEC_QUEUE],
         };
         let places = self.places(kind);
-        let mut runners = JoinSet::new();
+        let (mut runners, mut tries) = (JoinSet::new(), Tries::new());
         loop {
             while runners.try_join_next().is_some() {}
             // Places are never closed.
@@ -219,11 +221,19 @@ impl Launcher {
             };
             match self.client.activate_jobs(request).await {
                 Ok(jobs) => {
+                    if let Some(after) = tries.worked() {
+                        info!(?queues, ?after, "jobs of connectors can be taken again");
+                    }
                     if let Some(job) = jobs.into_iter().next() {
                         runners.spawn(Arc::clone(&self).launch(job, place));
                     }
                 }
-                Err(_) => sleep(PAUSE).await,
+                Err(error) => {
+                    if let Some(why) = tries.missed(&error) {
+                        warn!(why, ?queues, "no jobs of connectors can be taken");
+                    }
+                    tries.pause().await;
+                }
             }
         }
     }
@@ -321,10 +331,21 @@ impl Launcher {
             }
         }
         let store = Store::new(self.client.clone(), &spec.tenant);
+        let mut tries = Tries::new();
         loop {
             match report::report(&store, folder, spec).await {
                 Ok(()) => return,
-                Err(error) if error.is_transient() => sleep(PAUSE).await,
+                // Past that its lease is over without us. It is tried again at the next start.
+                Err(error) if error.is_transient() && tries.lasted() > self.tell_max => {
+                    warn!(%error, attempt = spec.name(), "the end of an attempt was not told");
+                    return;
+                }
+                Err(error) if error.is_transient() => {
+                    if let Some(why) = tries.missed(&error) {
+                        warn!(why, attempt = spec.name(), "the end of an attempt is told later");
+                    }
+                    tries.pause().await;
+                }
                 Err(error) => {
                     warn!(%error, attempt = spec.name(), "the end of an attempt was refused");
                     // It would be refused again.
@@ -400,6 +421,25 @@ fn tidy(data: &Path, keep: Duration) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::runner::folder::tests::spec;
+
+    #[tokio::test]
+    async fn an_end_that_cannot_be_told_holds_nothing_up_for_ever() {
+        let data = tempfile::tempdir().unwrap();
+        let spec = spec(data.path());
+        let folder = Folder::create(&spec).unwrap();
+        let launcher = Launcher {
+            settings: Settings::new(data.path().to_owned(), Vec::new()),
+            endpoint: String::new(),
+            // Nobody listens there.
+            client: Client::lazy("http://127.0.0.1:1").unwrap(),
+            tell_max: Duration::from_millis(1),
+            syncs: Arc::new(Semaphore::new(1)),
+            checks: Arc::new(Semaphore::new(1)),
+        };
+        launcher.settle(&folder, &spec).await;
+        assert_eq!(folder.marker().unwrap(), Marker::Failure);
+        assert!(!folder.is_reported(), "the next start tells it");
+    }
 
     #[test]
     fn what_is_over_is_removed_and_what_runs_is_kept() {

@@ -10,7 +10,7 @@
 //! * [`spool`] commits: to the folder at once, to the server as soon as it answers;
 //! * [`report`] tells the server how it ended, from the folder alone;
 //! * [`store`] are the documents, [`secrets`] the way to what is sealed in them.
-//! * [`phase`] bounds how long an attempt takes to get under way.
+//! * [`phase`] bounds how long an attempt takes to get under way, `tries` is what is tried again.
 //!
 //! A server that is away ends nothing until `stop_after`: then the runner kills what it started, before
 //! its lease ends and somebody else gets the job.
@@ -26,6 +26,7 @@ pub mod secrets;
 pub mod spool;
 pub mod store;
 pub mod sync;
+mod tries;
 
 pub use folder::{Folder, Marker, Spec};
 pub use launcher::{Handle, Settings};

@@ -25,6 +25,7 @@ use crate::runner::secrets::{Keeper, Secrets};
 use crate::runner::spool::{NotDelivered, Spool};
 use crate::runner::store::Store;
 use crate::runner::sync::{self, NotMade, Sync};
+use crate::runner::tries::Tries;
 
 /// How long one waits for the runner before to let go of the connection.
 const TURN_MAX: Duration = Duration::from_secs(120);
@@ -154,6 +155,7 @@ struct Runner<'a> {
 impl Runner<'_> {
     async fn run(&self, helper: Helper, cancel: &Cancel, lease: &Arc<Lease>) -> Outcome {
         let is_sync = &*self.spec.queue == SYNC_QUEUE;
+        let mut tries = Tries::new();
         loop {
             let failure = if is_sync {
                 match Sync::load(self.store, self.spec, &*self.keeper.secrets).await {
@@ -178,7 +180,14 @@ impl Runner<'_> {
                     outcome.cancelled = cancel.is_cancelled();
                     return outcome;
                 }
-                NotMade::Server(_) => sleep(PAUSE).await,
+                // For as long as the attempt may be claimed.
+                NotMade::Server(error) => {
+                    if let Some(why) = tries.missed(&error) {
+                        let text = format!("the server does not say what is to be done: {why}");
+                        self.keeper.log.log(None, Level::Warn, &text);
+                    }
+                    tries.pause().await;
+                }
             }
         }
     }
@@ -254,12 +263,23 @@ fn ended(outcome: Result<Outcome, tokio::task::JoinError>) -> Outcome {
 
 /// Sends commits as they come; what is not sent by the end goes with the report.
 async fn send(spool: Arc<Spool>, lease: Arc<Lease>) {
+    let mut tries = Tries::new();
     loop {
         spool.has_news().await;
         loop {
             match spool.deliver().await {
-                Ok(()) => break,
-                Err(NotDelivered::Later(_)) => sleep(PAUSE).await,
+                Ok(()) => {
+                    tries.worked();
+                    break;
+                }
+                // For as long as there is a lease; then the launcher and the next attempt have it.
+                Err(NotDelivered::Later(error)) => {
+                    if let Some(why) = tries.missed(&error) {
+                        let text = format!("what is acknowledged waits in the spool: {why}");
+                        lease.log.log(None, Level::Warn, &text);
+                    }
+                    tries.pause().await;
+                }
                 Err(NotDelivered::Never(why)) => {
                     lease.lose(&why);
                     return;
@@ -269,14 +289,20 @@ async fn send(spool: Arc<Spool>, lease: Arc<Lease>) {
     }
 }
 
-/// Reports, for as long as the lease may be ours. The launcher does it later if we could not.
+/// Reports, for as long as the lease may be ours, and no longer than a server may be away. The launcher does it later
+/// if we could not.
 async fn tell(store: &Store, folder: &Folder, spec: &Spec, lease: &Lease) {
+    let mut tries = Tries::new();
     while let Err(error) = report::report(store, folder, spec).await {
-        if lease.is_lost() || !error.is_transient() {
+        let is_late = tries.lasted() > lease.stop_after;
+        if lease.is_lost() || is_late || !error.is_transient() {
             lease.log.log(None, Level::Warn, &format!("the end was not reported: {error}"));
             return;
         }
-        sleep(PAUSE).await;
+        if let Some(why) = tries.missed(&error) {
+            lease.log.log(None, Level::Warn, &format!("the end is reported later: {why}"));
+        }
+        tries.pause().await;
     }
 }
 
@@ -333,6 +359,7 @@ impl Lease {
 
     async fn hold(self: Arc<Self>) {
         let mut answered = Instant::now();
+        let mut tries = Tries::new();
         loop {
             // No call outlives the time that is left.
             let left = self.stop_after.saturating_sub(answered.elapsed());
@@ -340,6 +367,7 @@ impl Lease {
             match tokio::time::timeout(left, extension).await {
                 Ok(Ok(lease)) => {
                     answered = Instant::now();
+                    tries.worked();
                     if lease.cancel_asked {
                         self.cancel.cancel();
                     }
@@ -348,7 +376,13 @@ impl Lease {
                     self.lose(&format!("its lease is lost: {error}"));
                     return;
                 }
-                Ok(Err(_)) | Err(_) => {}
+                Ok(Err(error)) => {
+                    if let Some(why) = tries.missed(&error) {
+                        let text = format!("the lease was not extended: {why}");
+                        self.log.log(None, Level::Warn, &text);
+                    }
+                }
+                Err(_) => {}
             }
             if answered.elapsed() >= self.stop_after {
                 self.lose("the server is away for too long");
