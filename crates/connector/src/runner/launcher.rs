@@ -5,6 +5,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -186,14 +187,15 @@ impl Launcher {
                 continue;
             }
             let kind = if &*spec.queue == SYNC_QUEUE { Kind::Syncs } else { Kind::Checks };
-            // There may be fewer places now than attempts that run.
-            let place = self.places(kind).try_acquire_owned().ok();
-            let launcher = Arc::clone(self);
+            let (launcher, places) = (Arc::clone(self), self.places(kind));
+            let place = Arc::clone(&places).try_acquire_owned().ok();
             info!(attempt = spec.name(), "an attempt is looked after again");
             tasks.spawn(async move {
-                gone(&folder).await;
-                launcher.settle(&folder, &spec).await;
-                drop(place);
+                let looked_after = async {
+                    gone(&folder).await;
+                    launcher.settle(&folder, &spec).await;
+                };
+                in_place(places, place, looked_after).await;
             });
         }
     }
@@ -371,6 +373,25 @@ impl Launcher {
     }
 }
 
+/// Does something that is under way. There may be fewer places now than attempts that run: one without a place takes
+/// the next one that is free, before anything new begins there.
+async fn in_place(
+    places: Arc<Semaphore>,
+    place: Option<OwnedSemaphorePermit>,
+    work: impl Future<Output = ()>,
+) {
+    let mut work = pin!(work);
+    let place = match place {
+        Some(place) => Some(place),
+        None => tokio::select! {
+            place = places.acquire_owned() => place.ok(),
+            () = &mut work => return,
+        },
+    };
+    work.await;
+    drop(place);
+}
+
 /// Waits until no runner is left that lives, or is about to.
 async fn gone(folder: &Folder) {
     let began = Instant::now();
@@ -419,8 +440,43 @@ fn tidy(data: &Path, keep: Duration) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::future::poll_fn;
+    use std::pin::Pin;
+    use std::task::Poll;
+
+    use tokio::sync::oneshot;
+
     use super::*;
     use crate::runner::folder::tests::spec;
+
+    #[tokio::test]
+    async fn what_is_under_way_counts_before_anything_new() {
+        let places = Arc::new(Semaphore::new(1));
+        let first = Arc::clone(&places).try_acquire_owned().ok();
+        let (end_first, first_ends) = oneshot::channel::<()>();
+        let (end_second, second_ends) = oneshot::channel::<()>();
+        let until = |end: oneshot::Receiver<()>| async move { end.await.unwrap() };
+        let first = tokio::spawn(in_place(Arc::clone(&places), first, until(first_ends)));
+        let second = tokio::spawn(in_place(Arc::clone(&places), None, until(second_ends)));
+        tokio::task::yield_now().await;
+        let mut new = pin!(places.acquire());
+        assert!(poll_once(new.as_mut()).await.is_none(), "two are under way");
+        end_first.send(()).unwrap();
+        first.await.unwrap();
+        tokio::task::yield_now().await;
+        assert!(poll_once(new.as_mut()).await.is_none(), "one is under way");
+        end_second.send(()).unwrap();
+        second.await.unwrap();
+        assert!(poll_once(new.as_mut()).await.is_some());
+    }
+
+    async fn poll_once<T>(mut future: Pin<&mut impl Future<Output = T>>) -> Option<T> {
+        poll_fn(|context| match future.as_mut().poll(context) {
+            Poll::Ready(value) => Poll::Ready(Some(value)),
+            Poll::Pending => Poll::Ready(None),
+        })
+        .await
+    }
 
     #[tokio::test]
     async fn an_end_that_cannot_be_told_holds_nothing_up_for_ever() {
