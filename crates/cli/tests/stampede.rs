@@ -35,8 +35,9 @@ const SMALL_WORKSPACES: usize = 10;
 const SMALL_EACH: usize = 10;
 const SMALL: usize = SMALL_WORKSPACES * SMALL_EACH;
 const ALL: usize = LARGE + SMALL;
-/// `MAX_SYNC_WORKERS`, and what the memory for connectors has room for: the smaller one counts.
+/// `MAX_SYNC_WORKERS`, what the cores have room for, and the memory for connectors: the smallest one counts.
 const SYNCS_MAX: usize = 8;
+const CORES: usize = 6;
 const PLACES: usize = 5;
 const MEMORY_EACH_MIB: usize = 128;
 /// Syncs that begin before the others are cancelled: all of the small workspaces, and some of the large one.
@@ -130,7 +131,8 @@ impl Bench {
         let flags = ["--listen", &*address, "--zeebe-listen", "off"];
         let places = ["--connector-syncs-max", &*syncs, "--connector-memory-mib", &*each];
         let memory = ["--connectors-memory-mib", &*all, "--connector-heartbeat-seconds", "1"];
-        let flags = [&flags[..], &places, &memory].concat();
+        let cores = ["--connectors-cores", &text(CORES), "--connector-core-percent", "50"];
+        let flags = [&flags[..], &places, &memory, &cores].concat();
         let server = Server::start(&folder.path().join("data"), &flags);
         Bench { folder, address, _server: server }
     }

@@ -140,6 +140,10 @@ settings! {
         "Memory of each connector; 0 is no bound";
     connectors_memory_mib: u64 = "0", "WINDLASS_CONNECTORS_MEMORY_MIB",
         "Memory of all connectors: with that of each it bounds the syncs at once; 0 is no bound";
+    connector_core_percent: u64 = "50", "WINDLASS_CONNECTOR_CORE_PERCENT",
+        "What of a processor core each connector is reckoned with, in percent";
+    connectors_cores: u64 = "0", "WINDLASS_CONNECTORS_CORES",
+        "Processor cores for all connectors: with that share of each they bound the syncs at once; 0 is no bound";
     connector_heartbeat_seconds: u64 = "10", "WINDLASS_CONNECTOR_HEARTBEAT_SECONDS",
         "A runner of connectors tells that it lives this often";
     connector_stop_seconds: u64 = "600", "WINDLASS_CONNECTOR_STOP_SECONDS",
@@ -404,6 +408,8 @@ impl Config {
             checks_max: self.connector_checks_max,
             memory_bytes: some(self.connectors_memory_mib),
             memory_bytes_max: some(self.connector_memory_mib),
+            cores: (self.connectors_cores > 0).then_some(self.connectors_cores),
+            core_percent_each: self.connector_core_percent,
             heartbeat: Duration::from_secs(self.connector_heartbeat_seconds.max(1)),
             stop_after: Duration::from_secs(self.connector_stop_seconds.max(1)),
             source_silence: Duration::from_secs(self.connector_source_seconds),

@@ -54,6 +54,10 @@ pub struct Settings {
     pub memory_bytes: Option<u64>,
     /// Memory of each connector (bytes).
     pub memory_bytes_max: Option<u64>,
+    /// Processor cores for all connectors together: with what of a core each is reckoned with (%), a third bound.
+    pub cores: Option<u64>,
+    /// See there.
+    pub core_percent_each: u64,
     /// Between two heartbeats of a runner.
     pub heartbeat: Duration,
     /// How long the server may be away before a runner ends its attempt.
@@ -84,6 +88,8 @@ impl Settings {
             checks_max: 5,
             memory_bytes: None,
             memory_bytes_max: None,
+            cores: None,
+            core_percent_each: 50,
             heartbeat: Duration::from_secs(10),
             stop_after: Duration::from_secs(600),
             source_silence: Duration::from_secs(10_800),
@@ -100,13 +106,17 @@ impl Settings {
         self.stop_after + 2 * self.exit_grace + SWEEP_PATIENCE
     }
 
-    /// Syncs at once, by number and by memory: each has two connectors.
+    /// Syncs at once, by number, by memory and by cores: each has two connectors. One runs wherever any may.
     fn syncs(&self) -> usize {
+        let room = |all: u64, each: u64| (all / each.saturating_mul(2).max(1)).max(1);
         let by_memory = match (self.memory_bytes, self.memory_bytes_max) {
-            (Some(all), Some(each)) => (all / (2 * each).max(1)).max(1),
+            (Some(all), Some(each)) => room(all, each),
             _ => u64::MAX,
         };
-        usize::try_from(by_memory.min(u64::from(self.syncs_max))).unwrap_or(usize::MAX)
+        let percent = self.cores.map(|cores| cores.saturating_mul(100));
+        let by_cores = percent.map_or(u64::MAX, |all| room(all, self.core_percent_each));
+        let places = by_memory.min(by_cores).min(u64::from(self.syncs_max));
+        usize::try_from(places).unwrap_or(usize::MAX)
     }
 }
 
@@ -448,6 +458,30 @@ mod tests {
 
     use super::*;
     use crate::runner::folder::tests::spec;
+
+    #[test]
+    fn the_smallest_of_three_bounds_counts() {
+        for (syncs_max, memory, cores, expected) in [
+            (10, None, None, 10),
+            (10, Some((700, 100)), None, 3),
+            (2, Some((700, 100)), Some((8, 50)), 2),
+            (10, Some((2_000, 100)), Some((4, 50)), 4),
+            (10, None, Some((3, 100)), 1),
+            (10, None, Some((1, 400)), 1),
+            (10, Some((1, 100)), None, 1),
+            (0, None, Some((8, 50)), 0),
+        ] {
+            let settings = Settings {
+                syncs_max,
+                memory_bytes: memory.map(|(all, _)| all),
+                memory_bytes_max: memory.map(|(_, each)| each),
+                cores: cores.map(|(all, _)| all),
+                core_percent_each: cores.map_or(50, |(_, each)| each),
+                ..Settings::new(PathBuf::new(), Vec::new())
+            };
+            assert_eq!(settings.syncs(), expected, "{syncs_max} {memory:?} {cores:?}");
+        }
+    }
 
     #[tokio::test]
     async fn what_is_under_way_counts_before_anything_new() {
