@@ -3,6 +3,7 @@
 //! checkpoint, and compared.
 
 mod control;
+mod family;
 mod forks;
 mod large;
 mod loops;

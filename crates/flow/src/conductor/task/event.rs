@@ -58,6 +58,8 @@ fn message(state: &Workflows, key: Key) -> Map<String, Value> {
     message.insert("workflowType".to_owned(), (*workflow.plan.name).into());
     message.insert("workflowVersion".to_owned(), workflow.plan.version.into());
     message.insert("correlationId".to_owned(), (*workflow.correlation_id).into());
+    let domains = lenient::parse_object(&workflow.task_to_domain);
+    message.insert("taskToDomain".to_owned(), Value::Object(domains));
     message
 }
 
