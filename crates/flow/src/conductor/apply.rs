@@ -14,7 +14,7 @@ use windlass_record::workflow::{
 
 use super::lenient;
 use super::plan::{Kind, Plan, TaskNode};
-use super::state::{Handler, Task, Workflow};
+use super::state::{Task, Workflow};
 use crate::graph::Text;
 use crate::state::{FlowState, Todo, image};
 
@@ -35,12 +35,7 @@ impl FlowState {
             }
             WorkflowEvent::WorkflowForgotten { key } => self.definition_forgotten(*key),
             WorkflowEvent::HandlerDefined { key, name, json } => {
-                if let Some(old) = self.workflows.handler_names.get(*name).copied() {
-                    self.handler_forgotten(old);
-                }
-                self.touch(image::HANDLER, *key);
-                let handler = Handler { name: (*name).into(), json: (*json).into(), acts: None };
-                self.link_handler(*key, handler);
+                self.handler_defined(*key, name, json);
             }
             WorkflowEvent::HandlerForgotten { key } => self.handler_forgotten(*key),
             WorkflowEvent::WorkflowStarted(started) => self.workflow_started(now_ms, started),
@@ -104,6 +99,7 @@ impl FlowState {
             | WorkflowEvent::TaskDue { .. }
             | WorkflowEvent::TaskQueued { .. }
             | WorkflowEvent::TaskAdvanced { .. }
+            | WorkflowEvent::TaskActed { .. }
             | WorkflowEvent::TaskFollowed { .. }
             | WorkflowEvent::TasksDropped { .. }
             | WorkflowEvent::TaskLogged { .. } => self.apply_task(now_ms, event),
@@ -128,6 +124,11 @@ impl FlowState {
             WorkflowEvent::TaskQueued { task } => self.queue(Todo::Task(*task)),
             WorkflowEvent::TaskAdvanced { task, to } => {
                 self.task_advanced(*task, *to, now_ms);
+                self.queue(Todo::Task(*task));
+            }
+            WorkflowEvent::TaskActed { task, handler, to } => {
+                let record = self.task_mut(*task, now_ms);
+                (record.acted, record.advanced) = (*handler, *to);
                 self.queue(Todo::Task(*task));
             }
             WorkflowEvent::TaskFollowed { task, retried } => {
@@ -432,6 +433,7 @@ impl FlowState {
             child: NO_KEY,
             job: None,
             advanced: 0,
+            acted: NO_KEY,
             followed: false,
             added: "".into(),
             log: Vec::new(),

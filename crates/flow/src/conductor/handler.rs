@@ -1,5 +1,6 @@
 //! Event handlers: what follows when something is published.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -23,18 +24,17 @@ impl Acts {
     }
 }
 
-/// What the active handlers of an event do, oldest first; only those that were there before what
-/// publishes it, so that a new one does not shift what has been done.
+/// What the active handlers of an event among these do, oldest first.
 pub(crate) fn acting(
     state: &Workflows,
     event: &str,
     message: &Value,
-    before: Key,
-) -> Vec<Arc<Acts>> {
-    let keys = state.handlers_of.get(event).into_iter().flatten();
-    keys.take_while(|key| **key < before)
-        .filter_map(|key| state.handlers.get(key)?.acts.clone())
-        .filter(|acts| holds(&acts.condition, message))
+    among: Range<Key>,
+) -> Vec<(Key, Arc<Acts>)> {
+    let Some(keys) = state.handlers_of.get(event) else { return Vec::new() };
+    keys.range(among)
+        .filter_map(|key| Some((*key, state.handlers.get(key)?.acts.clone()?)))
+        .filter(|(_, acts)| holds(&acts.condition, message))
         .collect()
 }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use windlass_record::codec::{DecodeError, Decoder, Encoder};
-use windlass_record::flow::Key;
+use windlass_record::flow::{Key, NO_KEY};
 
 use super::definition::TaskDefinition;
 use super::plan::{Plan, TaskNode};
@@ -22,7 +22,7 @@ images! {
         retry_of, retried, seq, status, input, output, reason, domain, delay_s, callback_s, worker,
         polls, first_ms, scheduled_ms, started_ms, updated_ms, ended_ms, due_ms, child, job,
         advanced, followed, added, log
-    } + { added_plan: None, joins_on: BTreeSet::new(), waits_for: BTreeSet::new() }
+    } | { acted: NO_KEY } + { added_plan: None, joins_on: BTreeSet::new(), waits_for: BTreeSet::new() }
     Workflow {
         definition, status, reason, input, output, variables, correlation_id, idempotency_key,
         task_to_domain, priority, created_by, event, parent_task, rate_limit_key, waits,

@@ -254,8 +254,11 @@ pub struct Task {
     pub child: Key,
     /// The job it waits for, and whether that evaluates a script.
     pub job: Option<(Key, bool)>,
-    /// Of a fork: branches that were scheduled. Of a loop: rounds that were begun.
+    /// Of a fork: branches that were scheduled. Of a loop: rounds that were begun. Of an event:
+    /// actions that the handler below has done.
     pub advanced: u32,
+    /// Of an event: the handler that acted last, or none.
+    pub acted: Key,
     /// Whether what comes after it has been done.
     pub followed: bool,
     /// Of a dynamic fork: the tasks that it added, a JSON list; may be empty.

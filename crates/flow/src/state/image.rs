@@ -374,15 +374,22 @@ values_as_fields! {
     windlass_record::workflow::TaskStatus windlass_record::workflow::WorkflowStatus
 }
 
+// What stands behind `|` came later: images that were written before have it not.
 macro_rules! images {
-    ($($name:ident { $($field:ident),* } $(+ { $($derived:ident : $value:expr),* })?)*) => {
+    ($($name:ident { $($field:ident),* } $(| { $($later:ident : $absent:expr),* })?
+        $(+ { $($derived:ident : $value:expr),* })?)*) => {
         $(impl $name {
             pub(crate) fn image(&self, out: &mut Encoder<'_>) {
                 $(self.$field.put(out);)*
+                $($(self.$later.put(out);)*)?
             }
 
             pub(crate) fn load(input: &mut Decoder<'_>) -> Result<$name, DecodeError> {
-                Ok($name { $($field: Value::take(input)?,)* $($($derived: $value,)*)? })
+                Ok($name {
+                    $($field: Value::take(input)?,)*
+                    $($($later: if input.is_empty() { $absent } else { Value::take(input)? },)*)?
+                    $($($derived: $value,)*)?
+                })
             }
         })*
     };

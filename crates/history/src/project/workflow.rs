@@ -54,6 +54,7 @@ impl Projection {
             | WorkflowEvent::TaskDue { .. }
             | WorkflowEvent::TaskQueued { .. }
             | WorkflowEvent::TaskAdvanced { .. }
+            | WorkflowEvent::TaskActed { .. }
             | WorkflowEvent::TaskLogged { .. } => Ok(()),
         }
     }

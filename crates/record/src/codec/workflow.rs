@@ -31,6 +31,7 @@ events! { encode_workflow_event decode_workflow_event WorkflowEvent "event of a 
     24 TaskFollowed { task, retried }
     25 TasksDropped { tasks }
     26 TaskLogged { task, lines }
+    27 TaskActed { task, handler, to }
     ;
     7 WorkflowStarted
     11 WorkflowRevived
@@ -127,5 +128,6 @@ mod tests {
         }
         check(&WorkflowEvent::WorkflowRemoved { key, forget: true });
         check(&WorkflowEvent::TasksDropped { tasks: vec![key, NO_KEY].into() });
+        check(&WorkflowEvent::TaskActed { task: key, handler: key, to: 3 });
     }
 }

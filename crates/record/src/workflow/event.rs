@@ -159,6 +159,15 @@ pub enum WorkflowEvent<'a> {
         /// How far it is.
         to: u32,
     },
+    /// Handlers have acted on what a task published: all before this one, and some of its actions.
+    TaskActed {
+        /// The task.
+        task: Key,
+        /// The handler, or none before the first has acted.
+        handler: Key,
+        /// How far it is with that one's actions.
+        to: u32,
+    },
     /// What follows a task that ended has been done.
     TaskFollowed {
         /// The task.
@@ -476,6 +485,7 @@ impl WorkflowEvent<'_> {
             | WorkflowEvent::TaskDue { .. }
             | WorkflowEvent::TaskQueued { .. }
             | WorkflowEvent::TaskAdvanced { .. }
+            | WorkflowEvent::TaskActed { .. }
             | WorkflowEvent::TaskFollowed { .. }
             | WorkflowEvent::TasksDropped { .. } => 0,
         }
@@ -507,6 +517,7 @@ impl WorkflowEvent<'_> {
             | WorkflowEvent::TaskDue { .. }
             | WorkflowEvent::TaskQueued { .. }
             | WorkflowEvent::TaskAdvanced { .. }
+            | WorkflowEvent::TaskActed { .. }
             | WorkflowEvent::TaskFollowed { .. }
             | WorkflowEvent::TasksDropped { .. }
             | WorkflowEvent::TaskLogged { .. } => None,

@@ -116,6 +116,14 @@ impl FlowState {
         self.workflows.definitions.remove(&key);
     }
 
+    pub(super) fn handler_defined(&mut self, key: Key, name: &str, json: &str) {
+        if let Some(old) = self.workflows.handler_names.get(name).copied() {
+            self.handler_forgotten(old);
+        }
+        self.touch(image::HANDLER, key);
+        self.link_handler(key, Handler { name: name.into(), json: json.into(), acts: None });
+    }
+
     pub(crate) fn link_handler(&mut self, key: Key, mut handler: Handler) {
         handler.acts = Acts::of(&handler.json).map(Arc::new);
         if let Some(acts) = &handler.acts {

@@ -1,7 +1,7 @@
 //! EVENT: something is published, and every handler of it acts, a bounded number at a time.
 
 use serde_json::{Map, Value, json};
-use windlass_record::flow::Key;
+use windlass_record::flow::{Key, NO_KEY};
 use windlass_record::workflow::{TaskChanged, TaskStatus, WorkflowEvent, id_of};
 
 use super::{change, emit, finish, lenient, workflows};
@@ -9,7 +9,8 @@ use crate::conductor::state::Workflows;
 use crate::conductor::{handler, start};
 use crate::kernel::{FAN_OUT_MAX, Port, STEP_BYTES_MAX};
 
-/// No handler has acted yet. One with 0 began when all of them acted at once.
+/// No action has been done yet, of the handler that acts. A task with 0 began when all handlers
+/// acted at once.
 const FIRST: u32 = 1;
 /// All handlers have acted.
 const ALL: u32 = u32::MAX;
@@ -29,7 +30,7 @@ pub(super) fn begin<P: Port>(port: &mut P, key: Key) {
     let output = Value::Object(output).to_string();
     let status = Some(TaskStatus::InProgress);
     change(port, TaskChanged { status, output: Some(&output), ..TaskChanged::of(key) });
-    emit(port, WorkflowEvent::TaskAdvanced { task: key, to: FIRST });
+    emit(port, WorkflowEvent::TaskActed { task: key, handler: NO_KEY, to: FIRST });
 }
 
 /// What it is called.
@@ -76,13 +77,21 @@ pub(super) fn proceed<P: Port>(port: &mut P, key: Key) {
     let name = message.remove("event_produced").unwrap_or_default();
     let name = name.as_str().unwrap_or_default();
     let message = Value::Object(message);
-    let acting = handler::acting(state, name, &message, key);
-    let actions = || acting.iter().flat_map(|acts| &acts.actions);
-    let mut to = begun;
-    let already = usize::try_from(begun - FIRST).unwrap_or(usize::MAX);
-    for action in actions().skip(already).take(FAN_OUT_MAX) {
+    // Where it is stands by the handler, not by a number of actions: others may come and go.
+    let (last, begun) = (task.acted, begun - FIRST);
+    let acting = handler::acting(state, name, &message, last..key);
+    let same = acting.first().is_some_and(|(handler, _)| *handler == last);
+    // One that began when actions were counted through all handlers goes on so.
+    let already = if same || last == NO_KEY { begun } else { 0 };
+    let mut actions = acting
+        .iter()
+        .flat_map(|(handler, acts)| (FIRST + 1..).zip(&acts.actions).map(|it| (*handler, it)))
+        .skip(usize::try_from(already).unwrap_or(usize::MAX))
+        .peekable();
+    let mut acted = None;
+    for (handler, (to, action)) in actions.by_ref().take(FAN_OUT_MAX) {
         handler::act(port, action, name, &message, &json!(id_of(key)));
-        to += 1;
+        acted = Some(WorkflowEvent::TaskActed { task: key, handler, to });
         if port.written() > STEP_BYTES_MAX {
             break;
         }
@@ -91,8 +100,8 @@ pub(super) fn proceed<P: Port>(port: &mut P, key: Key) {
     if workflows(port).known_task(key).status.is_at_rest() {
         return;
     }
-    if usize::try_from(to - FIRST).is_ok_and(|acted| acted < actions().count()) {
-        emit(port, WorkflowEvent::TaskAdvanced { task: key, to });
+    if let Some(acted) = acted.filter(|_| actions.peek().is_some()) {
+        emit(port, acted);
     } else if waits {
         emit(port, WorkflowEvent::TaskAdvanced { task: key, to: ALL });
     } else {
