@@ -461,7 +461,8 @@ fn follow<P: Port>(port: &mut P, key: Key) {
         return;
     }
     if let Some(delay_s) = retry_delay_s(port, key) {
-        retry(port, key, delay_s);
+        let reason = task.reason.clone();
+        retry(port, key, delay_s, &reason);
         return;
     }
     let state = workflows(port);
@@ -514,8 +515,8 @@ fn retry_delay_s<P: Port>(port: &P, key: Key) -> Option<u32> {
     Some(definition.retry_delay_s(task.retry_count))
 }
 
-/// Another record takes the place of one that failed.
-pub(crate) fn retry<P: Port>(port: &mut P, key: Key, delay_s: u32) {
+/// Another record takes the place of one that failed, and says why.
+pub(crate) fn retry<P: Port>(port: &mut P, key: Key, delay_s: u32, reason: &str) {
     let state = workflows(port);
     let task = state.known_task(key);
     let plan = state.plan_of(task);
@@ -539,7 +540,7 @@ pub(crate) fn retry<P: Port>(port: &mut P, key: Key, delay_s: u32) {
     let input = if fits { fresh } else { task.input.to_string() };
     let (workflow, place, node) = (task.workflow, Place::of(task), task.node);
     let (reference, task_type) = (task.reference.clone(), task.task_type.clone());
-    let (name, reason, domain) = (task.name.clone(), task.reason.clone(), task.domain.clone());
+    let (name, domain) = (task.name.clone(), task.domain.clone());
     let (retry_count, first_ms) = (task.retry_count.saturating_add(1), task.first_ms);
     emit(port, WorkflowEvent::TaskFollowed { task: key, retried: true });
     emit(
@@ -559,7 +560,7 @@ pub(crate) fn retry<P: Port>(port: &mut P, key: Key, delay_s: u32) {
             first_ms,
             status: TaskStatus::Scheduled,
             input: &input,
-            reason: &reason,
+            reason,
             domain: &domain,
             delay_s,
         })),

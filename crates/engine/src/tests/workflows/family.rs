@@ -1,7 +1,9 @@
 //! Behaviours of Conductor that its users count on: workflows that run for tasks of others, retries,
 //! limits, waits and signals. `docs/conductor-behaviours-family.md` says which test holds what.
 
+mod children;
 mod events;
+mod retries;
 
 use serde_json::{Value, json};
 use windlass_record::flow::Key;

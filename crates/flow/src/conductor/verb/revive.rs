@@ -143,7 +143,12 @@ fn bytes_again(state: &Workflows, key: Key) -> usize {
     let mut sum: usize = bytes(failed(state, key));
     let mut child = key;
     while let Some((parent_task, parent)) = parent_of(state, child) {
-        sum += bytes(siblings(state, parent, parent_task));
+        let beside = siblings(state, parent, parent_task).into_iter();
+        let again = |task| match unfinished_child(state, task) {
+            Some(child) => failed(state, child),
+            None => vec![task],
+        };
+        sum += bytes(beside.flat_map(again).collect());
         child = parent;
     }
     sum
@@ -192,7 +197,7 @@ fn try_again<P: Port>(port: &mut P, key: Key) {
     let record = state.known_task(key);
     let plan = state.plan_of(record);
     if !record.node(&plan).kind.goes_on_where_it_was() {
-        task::retry(port, key, 0);
+        task::retry(port, key, 0, "");
         return;
     }
     let status = Some(TaskStatus::InProgress);
@@ -219,28 +224,50 @@ fn revive_parents<P: Port>(port: &mut P, key: Key) {
         change(port, changed);
         if ended {
             for other in others {
-                try_again(port, other);
+                revive_beside(port, other);
             }
         }
         child = parent;
     }
 }
 
-/// The task that a workflow runs for, and the workflow of that.
+/// The task that a workflow runs for, and the workflow of that; none if that has gone on without
+/// it, or with another.
 fn parent_of(state: &Workflows, child: Key) -> Option<(Key, Key)> {
     let parent_task = state.known(child).parent_task;
-    let record = state.task(parent_task).filter(|task| task.child == child)?;
-    Some((parent_task, record.workflow))
+    let record = state.task(parent_task).filter(|task| task.child == child && !task.retried)?;
+    let optional = record.node(&state.plan_of(record)).optional;
+    (!optional).then_some((parent_task, record.workflow))
 }
 
-/// What ended with a task because that failed: cancelled ones, and joins.
+/// What ended with a task because that failed: cancelled ones, joins, and what others run for.
 fn siblings(state: &Workflows, workflow: Key, task: Key) -> Vec<Key> {
     let ended_with_it = |other: &Key| {
         let record = state.known_task(*other);
         let is_join = record.node(&state.plan_of(record)).kind == Kind::Join;
-        *other != task && (record.status == TaskStatus::Canceled || is_join)
+        let goes_on = is_join || unfinished_child(state, *other).is_some();
+        *other != task && (record.status == TaskStatus::Canceled || goes_on)
     };
     failed(state, workflow).into_iter().filter(ended_with_it).collect()
+}
+
+/// The workflow that ran for a task and can be tried again where it was.
+fn unfinished_child(state: &Workflows, task: Key) -> Option<Key> {
+    let child = state.task(task)?.child;
+    let workflow = state.workflow(child)?;
+    let ended = workflow.status.is_at_rest() && workflow.status != WorkflowStatus::Completed;
+    (ended && !failed(state, child).is_empty()).then_some(child)
+}
+
+/// A sibling goes on: what ran for it where that was, so that nothing is done twice.
+fn revive_beside<P: Port>(port: &mut P, task: Key) {
+    let Some(child) = unfinished_child(workflows(port), task) else {
+        try_again(port, task);
+        return;
+    };
+    retry_one(port, child);
+    let status = Some(TaskStatus::InProgress);
+    change(port, TaskChanged { status, reason: Some(""), ..TaskChanged::of(task) });
 }
 
 /// Begins again, or from a task.
