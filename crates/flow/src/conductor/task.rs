@@ -143,6 +143,21 @@ pub(crate) fn schedule_with<P: Port>(
     }
 }
 
+/// Whether a node has been scheduled in this place.
+fn is_there(
+    state: &Workflows,
+    workflow: Key,
+    (plan, number): (&Plan, TaskNode),
+    place: &Place,
+) -> bool {
+    let reference = place.reference(&plan.node(number).reference);
+    let newest = state.known(workflow).newest.get(reference.as_str());
+    newest.and_then(|key| state.task(*key)).is_some_and(|task| {
+        (task.node, task.among, task.loop_task) == (number, place.among, place.loop_task)
+            && !task.awaits_its_turn()
+    })
+}
+
 fn skipped(state: &Workflows, workflow: Key, reference: &str) -> Option<Key> {
     let key = *state.known(workflow).newest.get(reference)?;
     let task = state.task(key)?;
@@ -582,14 +597,20 @@ fn follow_success<P: Port>(port: &mut P, key: Key) {
     let chooses = matches!(node.kind, Kind::Switch | Kind::Decision) && !skipped;
     let branch = if chooses { switch::branch(task, node) } else { None };
     let next = branch.map_or(node.next, Next::Task);
+    // One that was there before it goes on, or is tried again, by itself.
+    let next = match next {
+        Next::Task(next) => {
+            Some(next).filter(|next| !is_there(state, workflow, (&plan, *next), &place))
+        }
+        Next::Loop | Next::End => None,
+    };
     // The next task first: a workflow with nothing open is done.
-    match next {
-        Next::Task(next) => schedule(port, workflow, next, &place),
-        Next::Loop | Next::End => {}
+    if let Some(next) = next {
+        schedule(port, workflow, next, &place);
     }
     emit(port, WorkflowEvent::TaskFollowed { task: key, retried: false });
     // A branch may be the last to end in its round, when somebody ended its join by hand.
-    if !matches!(next, Next::Task(_)) && place.loop_task != NO_KEY {
+    if next.is_none() && place.loop_task != NO_KEY {
         emit(port, WorkflowEvent::TaskQueued { task: place.loop_task });
     }
 }

@@ -196,7 +196,14 @@ fn output(state: &Workflows, key: Key) -> Value {
 /// Does what the end of a workflow asks for: its tasks are ended, a bounded number at a time, then
 /// whoever waits for it is told.
 fn close<P: Port>(port: &mut P, key: Key) {
-    let open: Vec<Key> = workflows(port).known(key).open.iter().copied().collect();
+    let state = workflows(port);
+    // What follows a task that was done is still to come, if the workflow is tried again.
+    let done = |task: &Key| {
+        let status = state.known_task(*task).status;
+        status.is_at_rest() && status.is_success()
+    };
+    let open = state.known(key).open.iter().copied();
+    let open: Vec<Key> = open.filter(|task| !done(task)).collect();
     let mut followed = 0;
     for task in open.iter().take(FAN_OUT_MAX) {
         if !workflows(port).known_task(*task).status.is_at_rest() {

@@ -112,7 +112,9 @@ pub(super) fn retry<P: Port>(
             target = child;
         }
     }
-    if failed(workflows(port), target).is_empty() {
+    // One that took too long may have nothing but tasks that were done.
+    let timed_out = workflows(port).known(target).status == WorkflowStatus::TimedOut;
+    if failed(workflows(port), target).is_empty() && !timed_out {
         return Err(conflict(format!(
             "There are no retryable tasks! Use restart if you want to attempt entire workflow \
              execution again. workflow {}",

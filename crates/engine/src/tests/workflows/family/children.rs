@@ -180,3 +180,91 @@ fn what_a_child_beside_had_done_is_not_done_again() {
         check.compare_rebuilt();
     }
 }
+
+#[test]
+fn what_follows_a_task_that_ended_while_its_workflow_stood_still_is_not_lost() {
+    let mut check = Check::new();
+    let [fan, gather] = fork(&json!([[simple("a"), simple("a2")], [simple("b")]]), &["a2", "b"]);
+    check.define(&definition("w", &json!([fan, gather])));
+    let key = check.start_workflow("w", &json!({}));
+    check.control(key, WorkflowVerb::Pause).expect("it runs");
+    check.do_task("a", &json!({}));
+    check.control(key, WorkflowVerb::Terminate { reason: "".into() }).expect("it is paused");
+    let rows = ["FORK fan COMPLETED", "a a COMPLETED", "b b CANCELED", "JOIN gather CANCELED"];
+    check.assert_rows(key, "TERMINATED", &rows);
+    check.compare_rebuilt();
+    check.control(key, RETRY).expect("it has ended");
+    check.do_task("b", &json!({}));
+    check.do_task("a2", &json!({}));
+    check.assert_status(key, "COMPLETED");
+    check.compare_rebuilt();
+}
+
+#[test]
+fn what_followed_a_child_is_not_done_again_when_that_goes_on() {
+    for ended in ["COMPLETED", "FAILED"] {
+        let mut check = Check::new();
+        check.define(&definition("child", &json!([once("t")])));
+        let below = sub("below", &json!({ "name": "child" }));
+        check.define(&definition("parent", &json!([below, once("next")])));
+        let parent = check.start_workflow("parent", &json!({}));
+        let child = check.child_of(parent, "below");
+        check.do_task("t", &json!({ "n": 1 }));
+        match ended {
+            "COMPLETED" => check.do_task("next", &json!({})),
+            _ => check.fail_task("next", "no"),
+        };
+        let next = format!("next next {ended}");
+        check.assert_rows(parent, ended, &["SUB_WORKFLOW below COMPLETED", &next]);
+        check.control(child, WorkflowVerb::Restart { latest: false }).expect("it has ended");
+        check.assert_rows(parent, "RUNNING", &["SUB_WORKFLOW below IN_PROGRESS", &next]);
+        check.do_task("t", &json!({ "n": 2 }));
+        check.assert_status(child, "COMPLETED");
+        assert!(check.poll_tasks("next", 1).is_empty(), "it was done");
+        check.assert_rows(parent, ended, &["SUB_WORKFLOW below COMPLETED", &next]);
+        assert_eq!(check.task_named(parent, "below")["outputData"]["n"], 2);
+        check.compare_rebuilt();
+    }
+}
+
+#[test]
+fn a_retry_of_two_tasks_in_a_row_does_each_once() {
+    let mut check = Check::new();
+    let mut permissive = once("a");
+    permissive["permissive"] = json!(true);
+    check.define(&definition("w", &json!([permissive, once("b"), simple("c")])));
+    let key = check.start_workflow("w", &json!({}));
+    check.fail_task("a", "no");
+    check.fail_task("b", "no");
+    check.assert_rows(key, "FAILED", &["a a FAILED", "b b FAILED"]);
+    check.control(key, RETRY).expect("it failed");
+    let rows =
+        ["a a FAILED again", "b b FAILED again", "a a SCHEDULED #1 of 1", "b b SCHEDULED #1 of 2"];
+    check.assert_rows(key, "RUNNING", &rows);
+    check.do_task("a", &json!({}));
+    check.do_task("b", &json!({}));
+    check.do_task("c", &json!({}));
+    check.assert_status(key, "COMPLETED");
+    assert_eq!(check.rows(key).len(), 5);
+    check.compare_rebuilt();
+}
+
+#[test]
+fn a_workflow_that_took_too_long_between_two_tasks_goes_on_with_the_second() {
+    let mut check = Check::new();
+    let mut timed = definition("w", &json!([simple("a"), simple("b")]));
+    timed["timeoutSeconds"] = json!(10);
+    timed["timeoutPolicy"] = json!("TIME_OUT_WF");
+    check.define(&timed);
+    let key = check.start_workflow("w", &json!({}));
+    check.control(key, WorkflowVerb::Pause).expect("it runs");
+    check.do_task("a", &json!({}));
+    check.pass(10_000);
+    check.settle();
+    check.assert_rows(key, "TIMED_OUT", &["a a COMPLETED"]);
+    check.control(key, RETRY).expect("it took too long");
+    check.assert_rows(key, "RUNNING", &["a a COMPLETED", "b b SCHEDULED"]);
+    check.do_task("b", &json!({}));
+    check.assert_status(key, "COMPLETED");
+    check.compare_rebuilt();
+}
