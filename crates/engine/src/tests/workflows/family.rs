@@ -4,6 +4,7 @@
 mod children;
 mod events;
 mod retries;
+mod starts;
 
 use serde_json::{Value, json};
 use windlass_record::flow::Key;

@@ -107,18 +107,30 @@ pub(super) fn proceed<P: Port>(port: &mut P, key: Key) {
 
 /// Starts a workflow and does not wait for it.
 pub(super) fn begin_and_forget<P: Port>(port: &mut P, key: Key) {
-    let input = Value::Object(lenient::parse_object(&workflows(port).known_task(key).input));
-    let request = input.get("startWorkflow").cloned().unwrap_or_default();
-    let started = Start::parse(&request)
-        .map_err(|refused| refused.to_string())
+    let started = request(workflows(port), key)
         .and_then(|request| start::start(port, request).map_err(|refused| refused.to_string()));
     match started {
         Ok((started, _)) => {
             let output = json!({ "workflowId": id_of(started) });
             finish(port, key, TaskStatus::Completed, Some(&output), "");
         }
-        Err(problem) => {
-            finish(port, key, TaskStatus::FailedWithTerminalError, None, &problem);
-        }
+        Err(problem) => finish(port, key, TaskStatus::Failed, None, &problem),
     }
+}
+
+/// What is to be started; what it does not say is as with the workflow that starts it.
+fn request(state: &Workflows, key: Key) -> Result<Start, String> {
+    let task = state.known_task(key);
+    let starter = state.known(task.workflow);
+    let input = lenient::parse_object(&task.input);
+    let given = input.get("startWorkflow").filter(|given| !given.is_null());
+    let given = given.ok_or("Missing 'startWorkflow' in input data.")?;
+    let mut request = Start::parse(given).map_err(|refused| refused.to_string())?;
+    if request.correlation_id.trim().is_empty() {
+        request.correlation_id = starter.correlation_id.to_string();
+    }
+    if request.task_to_domain.is_empty() {
+        request.task_to_domain = starter.task_to_domain.to_string();
+    }
+    Ok(request)
 }
