@@ -5,6 +5,7 @@ mod children;
 mod events;
 mod retries;
 mod starts;
+mod waits;
 
 use serde_json::{Value, json};
 use windlass_record::flow::Key;

@@ -210,25 +210,33 @@ pub(super) fn reset_callbacks<P: Port>(port: &mut P, workflow: Key) {
     }
 }
 
-/// The task that blocks a workflow: its first WAIT, also in what runs for its tasks.
+/// The task that blocks a workflow: its first WAIT without a time, or that of what runs for its
+/// tasks.
 pub(crate) fn blocking(state: &Workflows, workflow: Key) -> Option<Key> {
-    const DEPTH_MAX: usize = 100;
+    first_wait(state, workflow, |task| task.due_ms == 0)
+}
+
+/// The first WAIT of a workflow that counts; then that of what runs for its tasks, in order.
+fn first_wait(state: &Workflows, workflow: Key, counts: fn(&Task) -> bool) -> Option<Key> {
+    const LOOKED_AT_MAX: usize = 1_000;
     let mut found = Vec::from([workflow]);
-    for _ in 0..DEPTH_MAX {
-        let workflow = state.workflow(found.pop()?)?;
+    for _ in 0..LOOKED_AT_MAX {
+        let Some(workflow) = state.workflow(found.pop()?) else { continue };
+        let mut below = Vec::new();
         for key in &workflow.open {
-            let Some(task) = state.task(*key) else { continue };
-            if task.status.is_at_rest() {
+            let Some(task) = state.task(*key).filter(|task| !task.status.is_at_rest()) else {
                 continue;
-            }
+            };
             let kind = task.node(&state.plan_of(task)).kind;
-            if kind == Kind::Wait && task.due_ms == 0 {
+            if kind == Kind::Wait && counts(task) {
                 return Some(*key);
             }
             if kind == Kind::SubWorkflow {
-                found.push(task.child);
+                below.push(task.child);
             }
         }
+        // The first one's own, and what is below it, before the second one's.
+        found.extend(below.into_iter().rev());
     }
     None
 }
@@ -239,7 +247,8 @@ pub(super) fn signal<P: Port>(
     signal: &SignalWorkflow,
 ) -> Result<WorkflowAnswer, FlowRejection> {
     known(port, signal.workflow)?;
-    let Some(key) = blocking(workflows(port), signal.workflow) else { return Ok(nothing()) };
+    let found = first_wait(workflows(port), signal.workflow, |_| true);
+    let Some(key) = found else { return Ok(nothing()) };
     let workflow = workflows(port).known_task(key).workflow;
     debug_assert_ne!(workflows(port).known(workflow).status, WorkflowStatus::Completed);
     update(
