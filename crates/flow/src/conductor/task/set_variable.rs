@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use windlass_record::flow::Key;
-use windlass_record::workflow::{TaskStatus, WorkflowEvent};
+use windlass_record::workflow::{TaskStatus, WorkflowEvent, id_of};
 
 use super::{emit, finish, lenient, workflows};
 use crate::kernel::Port;
@@ -20,9 +20,11 @@ pub(super) fn begin<P: Port>(port: &mut P, key: Key) {
     let variables = Value::Object(variables).to_string();
     if variables.len() > VARIABLES_BYTES_MAX {
         let problem = format!(
-            "The variables payload size: {} of workflow is greater than the permissible limit: \
-             {VARIABLES_BYTES_MAX} bytes",
-            variables.len()
+            "The variables payload size: {} of workflow: {} is greater than the permissible \
+             limit: {} kilobytes",
+            variables.len(),
+            id_of(workflow),
+            VARIABLES_BYTES_MAX >> 10
         );
         finish(port, key, TaskStatus::FailedWithTerminalError, None, &problem);
         return;

@@ -3,7 +3,7 @@
 use windlass_record::command::Bytes;
 use windlass_record::rejection::RejectionKind;
 use windlass_record::workflow::{
-    SignalWorkflow, TaskReference, TaskStatus, TaskUpdate, WorkflowAnswer, WorkflowCommand,
+    SignalWorkflow, TaskReference, TaskStatus, TaskUpdate, WorkflowAnswer, WorkflowCommand, id_of,
 };
 
 use super::*;
@@ -101,6 +101,31 @@ fn variables_are_seen_by_what_follows_and_by_the_output() {
     let rows = ["t t COMPLETED", "SET_VARIABLE set COMPLETED", "WAIT hold COMPLETED"];
     check.assert_rows(key, "COMPLETED", &rows);
     assert_eq!(check.workflow(key)["output"], json!({ "variables": { "color": "red" } }));
+    check.compare_rebuilt();
+}
+
+#[test]
+fn variables_that_are_too_large_change_nothing() {
+    let mut check = Check::new();
+    let set = json!({ "name": "set", "taskReferenceName": "set", "type": "SET_VARIABLE",
+        "inputParameters": { "v": "${workflow.input.v}" } });
+    let mut large = definition("w", &json!([set, simple("never")]));
+    large["outputParameters"] = json!({ "variables": "${workflow.variables}" });
+    check.define(&large);
+    let key = check.start_workflow("w", &json!({ "v": "x".repeat(256 << 10) }));
+    check.assert_rows(key, "FAILED", &["SET_VARIABLE set FAILED_WITH_TERMINAL_ERROR"]);
+    let workflow = check.workflow(key);
+    assert_eq!(workflow["variables"], json!({}));
+    assert_eq!(workflow["output"], json!({ "variables": {} }));
+    assert_eq!(
+        workflow["tasks"][0]["reasonForIncompletion"],
+        format!(
+            "The variables payload size: {} of workflow: {} is greater than the permissible \
+             limit: 256 kilobytes",
+            (256 << 10) + r#"{"v":""}"#.len(),
+            id_of(key)
+        )
+    );
     check.compare_rebuilt();
 }
 
