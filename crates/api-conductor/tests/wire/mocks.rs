@@ -48,6 +48,34 @@ async fn no_worker_sees_a_test() {
 }
 
 #[tokio::test]
+async fn a_test_may_bring_its_definition() {
+    let bench = Bench::start().await;
+    let way = json!({
+        "name": "way", "taskReferenceName": "way", "type": "SWITCH",
+        "evaluatorType": "value-param", "expression": "to",
+        "inputParameters": { "to": "${workflow.input.to}" },
+        "decisionCases": { "left": [simple("l")], "right": [simple("r")] },
+    });
+    let definition = json!({ "name": "d", "version": 1, "tasks": [simple("t"), way] });
+    let body = json!({
+        "name": "d", "version": 1, "workflowDef": definition, "input": { "to": "right" },
+        "taskRefToMockOutput": { "t": [{ "status": "COMPLETED", "output": { "k": "v" } }] },
+    });
+    let workflow = bench.post("/workflow/test", body).await.shown();
+    assert_eq!(workflow["status"], "RUNNING", "{workflow}");
+    let seen: Vec<(&Value, &Value, &Value)> = workflow["tasks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|task| (&task["taskType"], &task["referenceTaskName"], &task["status"]))
+        .collect();
+    let wanted = [("t", "t", "COMPLETED"), ("SWITCH", "way", "COMPLETED"), ("r", "r", "SCHEDULED")];
+    assert_eq!(json!(seen), json!(wanted));
+    assert_eq!(workflow["tasks"][0]["outputData"]["k"], "v");
+    assert_eq!(bench.get("/metadata/workflow").await.shown(), json!([]), "it is kept nowhere");
+}
+
+#[tokio::test]
 async fn workflows_below_have_results_of_their_own() {
     let bench = Bench::start().await;
     let child = json!({

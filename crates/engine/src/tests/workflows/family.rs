@@ -3,8 +3,10 @@
 
 mod children;
 mod events;
+mod limits;
 mod retries;
 mod starts;
+mod tree;
 mod waits;
 
 use serde_json::{Value, json};
