@@ -54,6 +54,7 @@ pub fn task(state: &Workflows, key: Key, now: Option<&JobNow>) -> Option<Value> 
         Some(_) | None => task.worker.clone(),
     };
     let active = now.is_some_and(|now| now.active);
+    let round = task::do_while::round_of(state, task);
     let queue_wait_ms =
         if started_ms > 0 { started_ms.saturating_sub(task.scheduled_ms) } else { 0 };
     let embedded = as_written.get("taskDefinition").cloned().unwrap_or_default();
@@ -92,13 +93,13 @@ pub fn task(state: &Workflows, key: Key, now: Option<&JobNow>) -> Option<Value> 
             definition.rate_limit_frequency_in_seconds.unwrap_or(0).into(),
         ),
         ("workflowPriority", workflow.priority.into()),
-        ("iteration", task.iteration.into()),
+        ("iteration", round.into()),
         ("subWorkflowId", id(task.child)),
         ("subworkflowChanged", false.into()),
         ("firstStartTime", started_ms.into()),
         ("queueWaitTime", queue_wait_ms.into()),
         ("taskDefinition", embedded),
-        ("loopOverTask", (task.iteration > 0).into()),
+        ("loopOverTask", (round > 0).into()),
     ]);
     if node.kind == Kind::Builtin {
         shown.extend(object([

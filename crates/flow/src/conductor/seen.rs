@@ -78,7 +78,7 @@ impl<'a> Seen<'a> {
             "reasonForIncompletion" => text(&task.reason),
             "callbackAfterSeconds" => Some(task.callback_s.into()),
             "workerId" => text(&task.worker),
-            "iteration" => Some(task.iteration.into()),
+            "iteration" => Some(do_while::round_of(self.state, task).into()),
             _ => return None,
         })
     }

@@ -19,6 +19,11 @@ pub(crate) fn is_loop(state: &Workflows, task: &Task) -> bool {
     task.node(&state.plan_of(task)).kind == Kind::DoWhile
 }
 
+/// The round that a task stands in; of a loop its own, which clients ask it for.
+pub(crate) fn round_of(state: &Workflows, task: &Task) -> u32 {
+    if task.advanced > 0 && is_loop(state, task) { task.advanced } else { task.iteration }
+}
+
 /// Begins the first round.
 pub(super) fn begin<P: Port>(port: &mut P, key: Key) {
     let state = workflows(port);
