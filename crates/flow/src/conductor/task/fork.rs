@@ -114,17 +114,32 @@ fn written(tasks: Option<&Value>, inputs: Option<&Value>) -> Result<Vec<Value>, 
     let Some(Value::Array(tasks)) = tasks else {
         return Err("The dynamic tasks of a fork must be a list of tasks".to_owned());
     };
-    let with_input = |task: &Value| {
-        let mut task = task.clone();
-        let reference = lenient::text(&task, "taskReferenceName");
-        let own = inputs.and_then(|inputs| inputs.get(reference)).filter(|it| it.is_object());
-        let own = own.cloned().unwrap_or_else(|| json!({}));
-        if let Value::Object(task) = &mut task {
-            task.insert(FORKED_INPUT.to_owned(), own);
-        }
-        task
+    let Some(Value::Object(inputs)) = inputs else {
+        let found = inputs.unwrap_or(&Value::Null);
+        return Err(format!(
+            "Input to the dynamically forked tasks is not a map -> expecting a map of K,V  but \
+             found {found}"
+        ));
     };
-    Ok(tasks.iter().map(with_input).collect())
+    let with_input = |task: &Value| {
+        let reference = lenient::text(task, "taskReferenceName");
+        let own = match inputs.get(reference) {
+            Some(Value::Object(own)) => own.clone(),
+            Some(Value::Null) | None => Map::new(),
+            Some(other) => {
+                return Err(format!(
+                    "Tasks could not be dynamically forked due to invalid input: that of \
+                     {reference} is {other}"
+                ));
+            }
+        };
+        let mut task = task.clone();
+        if let Value::Object(task) = &mut task {
+            task.insert(FORKED_INPUT.to_owned(), Value::Object(own));
+        }
+        Ok(task)
+    };
+    tasks.iter().map(with_input).collect()
 }
 
 /// The same task, or workflow, for each input of a list.
