@@ -7,7 +7,7 @@ use windlass_record::workflow::{TaskChanged, TaskStatus, WorkflowEvent, Workflow
 
 use super::definition::TimeoutPolicy;
 use super::state::Workflows;
-use super::task::{self, change, failure_reason};
+use super::task::{self, change};
 use super::workflow::{self, End, emit, workflows};
 use super::{lenient, schema};
 use crate::kernel::{Port, TaskJobNow};
@@ -166,8 +166,8 @@ pub fn job_timed_out<P: Port>(
     let workflow = task.workflow;
     ended(port, key, now, TaskStatus::TimedOut, None, &reason);
     if ends_workflow {
-        let reason = failure_reason(key, workflows(port).known_task(key));
-        workflow::end(port, workflow, &End::failed(WorkflowStatus::TimedOut, &reason, key));
+        let status = WorkflowStatus::TimedOut;
+        workflow::end(port, workflow, &End::failed(status, &reason, key));
     }
     true
 }

@@ -458,14 +458,18 @@ pub(crate) fn cancel<P: Port>(port: &mut P, key: Key) {
     }
 }
 
-/// Why a workflow failed by a task.
-pub(crate) fn failure_reason(key: Key, task: &Task) -> String {
-    format!(
-        "Task {} failed with status: {} and reason: '{}'",
-        id_of(key),
-        task.status.name(),
-        task.reason
-    )
+/// Why a workflow ended with this status by a task. Clients are told that status, not the task's.
+pub(crate) fn failure_reason(key: Key, task: &Task, status: WorkflowStatus) -> String {
+    failed_with(key, task, status.name())
+}
+
+/// The same of a task that was permissive, of which they are told its own.
+pub(crate) fn permissive_reason(key: Key, task: &Task) -> String {
+    failed_with(key, task, task.status.name())
+}
+
+fn failed_with(key: Key, task: &Task, status: &str) -> String {
+    format!("Task {} failed with status: {status} and reason: '{}'", id_of(key), task.reason)
 }
 
 /// Does what comes after a task that has ended.
@@ -499,7 +503,7 @@ fn follow<P: Port>(port: &mut P, key: Key) {
     } else {
         WorkflowStatus::Failed
     };
-    let (reason, workflow) = (failure_reason(key, task), task.workflow);
+    let (reason, workflow) = (failure_reason(key, task, status), task.workflow);
     workflow::end(port, workflow, &End::failed(status, &reason, key));
 }
 

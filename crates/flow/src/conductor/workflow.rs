@@ -163,14 +163,14 @@ fn complete<P: Port>(port: &mut P, key: Key) {
         .iter()
         .filter_map(|task| Some((*task, state.task(*task)?)))
         .filter(|(_, task)| !task.retried && !task.status.is_success())
-        .map(|(key, task)| task::failure_reason(key, task))
+        .map(|(key, task)| task::permissive_reason(key, task))
         .collect();
     if failed.is_empty() {
         let (status, reason) = (WorkflowStatus::Completed, "");
         end(port, key, &End { status, reason, output: None, compensate: false, by: NO_KEY });
     } else {
         let by = last_failed(workflows(port), key);
-        end(port, key, &End::failed(WorkflowStatus::Failed, &failed.join("; "), by));
+        end(port, key, &End::failed(WorkflowStatus::Failed, &failed.join(". "), by));
     }
 }
 

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 use windlass_record::flow::Key;
-use windlass_record::workflow::{TaskStatus, WorkflowEvent};
+use windlass_record::workflow::{TaskStatus, WorkflowEvent, id_of};
 
 use super::{Place, emit, finish, fits, fork, lenient, under_way, workflows};
 use crate::conductor::plan::{Kind, Next, Plan, TaskNode};
@@ -69,34 +69,41 @@ pub(super) fn proceed<P: Port>(port: &mut P, key: Key) {
         return;
     }
     let mut output = Map::new();
-    let (mut with_errors, mut failures) = (false, Vec::new());
+    let (mut with_errors, mut failures) = (Vec::new(), Vec::new());
     let joined = joined(state, key);
     let bytes = joined.iter().map(|(_, branch)| state.known_task(*branch).output.len()).sum();
     if let Err(problem) = fits(port, bytes) {
         finish(port, key, TaskStatus::FailedWithTerminalError, None, &problem);
         return;
     }
-    for (name, branch) in joined {
-        let branch = state.known_task(branch);
+    for (name, branch_key) in joined {
+        let branch = state.known_task(branch_key);
         let result = parsed(&branch.output);
         if result.as_object().is_some_and(|it| !it.is_empty()) {
             output.insert(name, result);
         }
-        with_errors |= branch.status == TaskStatus::CompletedWithErrors;
+        if branch.status == TaskStatus::CompletedWithErrors {
+            with_errors.push(format!("{}/{} ", branch.name, id_of(branch_key)));
+        }
         if !branch.status.is_success() {
             failures.push((branch.status, branch.reason.to_string()));
         }
     }
     let output = Value::Object(output);
     if failures.is_empty() {
-        let status =
-            if with_errors { TaskStatus::CompletedWithErrors } else { TaskStatus::Completed };
-        finish(port, key, status, Some(&output), "");
+        let (status, reason) = if with_errors.is_empty() {
+            (TaskStatus::Completed, String::new())
+        } else {
+            let reason = format!("{}completed with errors", with_errors.concat());
+            (TaskStatus::CompletedWithErrors, reason)
+        };
+        finish(port, key, status, Some(&output), &reason);
         return;
     }
     let all_canceled = failures.iter().all(|(status, _)| *status == TaskStatus::Canceled);
     let status = if all_canceled { TaskStatus::Canceled } else { TaskStatus::Failed };
-    let reasons: Vec<String> = failures.into_iter().map(|(_, reason)| reason).collect();
+    let reasons = failures.into_iter().map(|(_, reason)| reason);
+    let reasons: Vec<String> = reasons.filter(|reason| !reason.is_empty()).collect();
     finish(port, key, status, Some(&output), &reasons.join(" "));
 }
 
