@@ -199,7 +199,7 @@ fn a_retry_is_a_record_of_its_own_and_failures_are_named() {
     feed.flush();
     assert_eq!((task(&feed, 111).seq, task(&feed, 111).retry_count), (2, 1));
     let row = workflow(&feed, 100);
-    assert_eq!(row.failed_references, ["pay_ref"], "the one that was retried does not count");
+    assert_eq!(row.failed_references, ["pay_ref"], "once, though both records failed");
     assert_eq!(row.failed_names, ["pay"]);
     let summary = row.summary();
     assert_eq!(summary["failedReferenceTaskNames"], "pay_ref");
@@ -207,6 +207,41 @@ fn a_retry_is_a_record_of_its_own_and_failures_are_named() {
     let whole = json(feed.history.workflow_json(100, true).unwrap());
     assert_eq!(whole["failedTaskNames"][0], "pay");
     assert_eq!(whole["tasks"][1]["retriedTaskId"], id(101));
+}
+
+#[test]
+fn a_failure_is_named_though_all_went_well_in_the_end() {
+    let (mut feed, _dir) = feed();
+    waiting(&mut feed, 2_000, 100);
+    let retry = TaskScheduled { retry_of: key(101), retry_count: 1, ..schedule(111, 100) };
+    feed.write(3_000, &[changed(101, TaskStatus::Failed), scheduled(retry), followed(101, true)]);
+    feed.write(3_100, &[changed(111, TaskStatus::Completed), followed(111, false)]);
+    feed.write(3_100, &[over(100, WorkflowStatus::Completed, "")]);
+    feed.flush();
+    assert_eq!(workflow(&feed, 100).failed_references, ["pay_ref"]);
+    let whole = json(feed.history.workflow_json(100, true).unwrap());
+    assert_eq!(whole["failedReferenceTaskNames"], serde_json::json!(["pay_ref"]));
+    assert_eq!(whole["failedTaskNames"], serde_json::json!(["pay"]));
+}
+
+#[test]
+fn a_loop_says_which_round_it_came_to() {
+    let (mut feed, _dir) = feed();
+    waiting(&mut feed, 2_000, 100);
+    let own = TaskScheduled { reference: "loop", task_type: "DO_WHILE", ..schedule(111, 100) };
+    let ended = event(WorkflowEvent::TaskChanged(Box::new(TaskChanged {
+        status: Some(TaskStatus::Completed),
+        output: Some(r#"{"iteration":3}"#),
+        ..TaskChanged::of(key(111))
+    })));
+    feed.write(2_500, &[scheduled(own), ended]);
+    feed.flush();
+    let whole = json(feed.history.workflow_json(100, true).unwrap());
+    let shown = |task: usize| {
+        let task = &whole["tasks"][task];
+        (task["iteration"].as_u64().unwrap(), task["loopOverTask"].as_bool().unwrap())
+    };
+    assert_eq!((shown(0), shown(1)), ((0, false), (3, true)));
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Workflows and tasks as Conductor's clients see them. Null fields are left out, numbers and empty
 //! lists and maps are not.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 use windlass_record::flow::{Key, NO_KEY};
 use windlass_record::workflow::{TaskStatus, id_of};
@@ -183,21 +185,26 @@ pub fn workflow(state: &Workflows, key: Key, with_tasks: bool, ask: &AskJob<'_>)
     ])))
 }
 
-/// Reference names and names of the tasks that a workflow failed by.
+/// Reference names and names of the tasks that failed, each once, also of those that were tried
+/// again and did better then.
 fn failed(state: &Workflows, workflow: &Workflow) -> (Vec<Value>, Vec<Value>) {
     if !workflow.status.is_at_rest() {
         return (Vec::new(), Vec::new());
     }
     let failed = |task: &&Task| {
-        !task.retried
-            && matches!(task.status, TaskStatus::Failed | TaskStatus::FailedWithTerminalError)
+        matches!(task.status, TaskStatus::Failed | TaskStatus::FailedWithTerminalError)
     };
     let tasks: Vec<&Task> =
         workflow.tasks.iter().filter_map(|key| state.task(*key)).filter(failed).collect();
     (
-        tasks.iter().map(|task| Value::from(&*task.reference)).collect(),
-        tasks.iter().map(|task| Value::from(&*task.name)).collect(),
+        once(tasks.iter().map(|task| &*task.reference)),
+        once(tasks.iter().map(|task| &*task.name)),
     )
+}
+
+fn once<'a>(names: impl Iterator<Item = &'a str>) -> Vec<Value> {
+    let mut seen = BTreeSet::new();
+    names.filter(|name| seen.insert(*name)).map(Value::from).collect()
 }
 
 /// What is known of the job of a task.

@@ -4,6 +4,8 @@
 //! they were written, without the defaults; a task that a dynamic fork added has no `workflowTask`;
 //! there are no logs.
 
+use std::collections::BTreeSet;
+
 use rusqlite::{Connection, OptionalExtension};
 use serde_json::{Map, Value, json};
 use windlass_record::flow::Key;
@@ -177,20 +179,25 @@ fn workflow(key: u64, row: &row::Workflow, definition: &Value) -> Value {
     ])
 }
 
-/// Reference names and names of the tasks that a workflow failed by.
+/// Reference names and names of the tasks that failed, each once, also of those that were tried
+/// again and did better then.
 fn failed(workflow: &row::Workflow, tasks: &[(u64, row::Task)]) -> (Vec<Value>, Vec<Value>) {
     if workflow.end_ms.is_none() {
         return (Vec::new(), Vec::new());
     }
     let failed = |task: &&row::Task| {
-        !task.retried
-            && matches!(task.status, TaskStatus::Failed | TaskStatus::FailedWithTerminalError)
+        matches!(task.status, TaskStatus::Failed | TaskStatus::FailedWithTerminalError)
     };
     let tasks: Vec<&row::Task> = tasks.iter().map(|(_, task)| task).filter(failed).collect();
     (
-        tasks.iter().map(|task| Value::from(&*task.reference)).collect(),
-        tasks.iter().map(|task| Value::from(&*task.name)).collect(),
+        once(tasks.iter().map(|task| &*task.reference)),
+        once(tasks.iter().map(|task| &*task.name)),
     )
+}
+
+fn once<'a>(names: impl Iterator<Item = &'a str>) -> Vec<Value> {
+    let mut seen = BTreeSet::new();
+    names.filter(|name| seen.insert(*name)).map(Value::from).collect()
 }
 
 fn task(key: u64, row: &row::Task, of: &Of<'_>) -> Value {

@@ -54,15 +54,15 @@ entity! {
         output: String = "substr(w.output, 1, 8192)",
         /// How many letters its output has.
         output_size: u64 = "length(w.output)",
-        /// Reference names of the tasks that it failed by.
+        /// Reference names of the tasks that failed, also of those that were tried again.
         failed_references: Vec<String> = "CASE WHEN w.end_ms IS NULL THEN '[]' ELSE \
-            (SELECT json_group_array(f.reference ORDER BY f.key) FROM tasks f \
-             WHERE f.workflow = w.key AND NOT f.retried \
+            (SELECT json_group_array(DISTINCT f.reference) FROM tasks f \
+             WHERE f.workflow = w.key \
              AND f.status IN ('FAILED', 'FAILED_WITH_TERMINAL_ERROR')) END",
         /// Names of their definitions.
         failed_names: Vec<String> = "CASE WHEN w.end_ms IS NULL THEN '[]' ELSE \
             (SELECT json_group_array(DISTINCT f.name) FROM tasks f \
-             WHERE f.workflow = w.key AND NOT f.retried \
+             WHERE f.workflow = w.key \
              AND f.status IN ('FAILED', 'FAILED_WITH_TERMINAL_ERROR')) END",
     }
     fields {
