@@ -229,11 +229,7 @@ fn make(
     }
     let definition = definition_of_node(state, node, &name);
     if let Ok(input) = &mut input {
-        for (name, value) in &definition.input_template {
-            if input.get(name).is_none_or(Value::is_null) {
-                input.insert(name.clone(), value.clone());
-            }
-        }
+        fill_in(&seen_by(state, workflow, key), &definition, input);
     }
     if let Some(schema) = definition.input_schema.as_ref().filter(|_| definition.enforce_schema) {
         input = input.and_then(|input| held_against(schema, input, &name));
@@ -266,11 +262,29 @@ fn input(
     key: Key,
 ) -> Result<Map<String, Value>, String> {
     let Some(parameters) = json.get("inputParameters") else { return Ok(Map::new()) };
-    let seen = Seen { task: key, ..Seen::new(state, workflow) };
-    match seen.resolve(parameters) {
+    match seen_by(state, workflow, key).resolve(parameters) {
         Ok(Value::Object(input)) => Ok(input),
         Ok(_) => Ok(Map::new()),
         Err(error) => Err(format!("the input of the task cannot be computed: {error:?}")),
+    }
+}
+
+/// What the expressions of a task see.
+fn seen_by(state: &Workflows, workflow: Key, key: Key) -> Seen<'_> {
+    Seen { task: key, ..Seen::new(state, workflow) }
+}
+
+/// Fills an input in from the template of the task's definition: what is not there is computed, and
+/// where something comes to nothing, the template stands as it is written.
+fn fill_in(seen: &Seen<'_>, definition: &TaskDefinition, input: &mut Map<String, Value>) {
+    for (name, written) in &definition.input_template {
+        let value = match input.get(name) {
+            Some(Value::Null) => Value::Null,
+            Some(_) => continue,
+            None => seen.resolve(written).unwrap_or_default(),
+        };
+        let value = if value.is_null() { written.clone() } else { value };
+        input.insert(name.clone(), value);
     }
 }
 
@@ -543,16 +557,13 @@ pub(crate) fn retry<P: Port>(port: &mut P, key: Key, delay_s: u32, reason: &str)
     let again = port.next_key();
     let mut fresh = lenient::parse_object(&task.input);
     // What can be computed anew is; the rest stays as it was.
-    if let Ok(input) = input(state, task.workflow, json, again) {
+    if let Ok(mut input) = input(state, task.workflow, json, again) {
+        let definition = definition(state, task);
+        fill_in(&seen_by(state, task.workflow, again), &definition, &mut input);
         fresh.extend(input);
     }
     for (name, value) in lenient::object(json, FORKED_INPUT).into_iter().flatten() {
         fresh.insert(name.clone(), value.clone());
-    }
-    for (name, value) in &definition(state, task).input_template {
-        if fresh.get(name).is_none_or(Value::is_null) {
-            fresh.insert(name.clone(), value.clone());
-        }
     }
     let fresh = Value::Object(fresh).to_string();
     let fits = port.written() <= port.bounds().payload_bytes_max && fits(port, fresh.len()).is_ok();
