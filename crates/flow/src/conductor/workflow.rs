@@ -234,11 +234,7 @@ fn compensate<P: Port>(port: &mut P, key: Key) -> Option<String> {
         return None;
     }
     let plan: std::sync::Arc<Plan> = workflow.plan.clone();
-    let named = plan.json.get("failureWorkflow").filter(|name| !lenient_empty(name))?;
-    let name = match Seen::new(state, key).resolve(named) {
-        Ok(Value::String(name)) => name,
-        Ok(_) | Err(_) => return None,
-    };
+    let name = failure_workflow(state, key, &plan)?;
     let version = plan.json.get("failureWorkflowVersion").and_then(lenient::integer);
     let mut input = lenient::parse_object(&workflow.input);
     input.insert("workflowId".to_owned(), id_of(key).into());
@@ -274,6 +270,21 @@ fn compensate<P: Port>(port: &mut P, key: Key) -> Option<String> {
     Some(Value::Object(output).to_string())
 }
 
+/// The name of the failure workflow. `$workflow.input.x` is Conductor's own way to take it from the
+/// input; expressions do as well.
+fn failure_workflow(state: &Workflows, key: Key, plan: &Plan) -> Option<String> {
+    let named = plan.json.get("failureWorkflow").and_then(Value::as_str);
+    let named = named.filter(|name| !name.is_empty())?;
+    let name = match named.strip_prefix('$').filter(|rest| !rest.starts_with('{')) {
+        Some(path) => {
+            let field = path.split('.').nth(2)?;
+            lenient::parse_object(&state.known(key).input).remove(field)?
+        }
+        None => Seen::new(state, key).resolve(&named.into()).ok()?,
+    };
+    name.as_str().map(str::to_owned)
+}
+
 /// What a failure workflow is told of the one that failed: what there is room for.
 fn told(state: &Workflows, key: Key, tasks_bytes: usize, room: usize) -> Value {
     /// The largest ones.
@@ -289,10 +300,6 @@ fn told(state: &Workflows, key: Key, tasks_bytes: usize, room: usize) -> Value {
         LARGE.iter().for_each(|name| drop(fields.remove(*name)));
     }
     told
-}
-
-fn lenient_empty(value: &Value) -> bool {
-    value.as_str().is_none_or(str::is_empty)
 }
 
 /// The task that the workflow ran for ends with it.
