@@ -22,6 +22,8 @@ const ACTIONS: u32 = 120;
 const DEFINITIONS: u64 = 6;
 /// Types of worker tasks: few, so that they meet.
 const TYPES: [&str; 4] = ["red", "green", "blue", "grey"];
+/// Names of tasks that no worker has, and that may have definitions all the same.
+const WAITING: [&str; 5] = ["wait", "human", "join", "loop", "sub"];
 
 struct World {
     random: Random,
@@ -45,6 +47,11 @@ impl World {
         };
         for task in TYPES {
             world.define_task(task);
+        }
+        for task in WAITING {
+            if world.random.one_in(3) {
+                world.define_task(task);
+            }
         }
         for number in 0..DEFINITIONS {
             world.define(number);

@@ -59,6 +59,7 @@ pub fn job_ended<P: Port>(port: &mut P, job: Key, now: &TaskJobNow, end: JobEnd<
         let status = Some(TaskStatus::InProgress);
         let changed = TaskChanged { status, output, ..TaskChanged::of(key) };
         change(port, changed);
+        task::limit::watch(port, key);
         return;
     }
     ended(port, key, now, status, output, reason);

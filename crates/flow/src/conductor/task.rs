@@ -6,6 +6,7 @@ mod event;
 mod fork;
 pub(crate) use fork::FORKED_INPUT;
 mod join;
+pub(crate) mod limit;
 mod script;
 pub(crate) mod set_variable;
 mod sub_workflow;
@@ -14,6 +15,7 @@ mod terminate;
 mod wait;
 mod work;
 
+pub(crate) use wait::waits_for_somebody;
 pub(crate) use work::limit_key;
 
 use std::sync::Arc;
@@ -343,6 +345,7 @@ fn begin<P: Port>(port: &mut P, key: Key) {
         Kind::Event => event::begin(port, key),
         Kind::Noop => finish(port, key, TaskStatus::Completed, Some(&json!({})), ""),
     }
+    limit::watch(port, key);
 }
 
 /// A task under way has something to go on with.
@@ -353,7 +356,11 @@ fn proceed<P: Port>(port: &mut P, key: Key) {
         return;
     }
     let plan = state.plan_of(task);
-    match task.node(&plan).kind {
+    let kind = task.node(&plan).kind;
+    if limit::is_over(port, key) {
+        return;
+    }
+    match kind {
         Kind::Fork | Kind::DynamicFork => fork::proceed(port, key),
         Kind::Join => join::proceed(port, key),
         Kind::ExclusiveJoin => join::proceed_exclusive(port, key),
@@ -376,6 +383,7 @@ fn proceed<P: Port>(port: &mut P, key: Key) {
         | Kind::Jq
         | Kind::Noop => {}
     }
+    limit::watch(port, key);
 }
 
 /// Does what is due about a task.
@@ -441,7 +449,7 @@ pub(crate) fn finish<P: Port>(
 /// Ends a task that is no longer wanted, and what runs for it.
 pub(crate) fn cancel<P: Port>(port: &mut P, key: Key) {
     let task = workflows(port).known_task(key);
-    let (job, child, workflow) = (task.job, task.child, task.workflow);
+    let (job, workflow) = (task.job, task.workflow);
     if let Some((job, _)) = job {
         let (worker, started_ms, polls) = work::facts(port, job);
         emit(port, WorkflowEvent::TaskJobDetached { task: key });
@@ -457,19 +465,23 @@ pub(crate) fn cancel<P: Port>(port: &mut P, key: Key) {
     } else {
         finish(port, key, TaskStatus::Canceled, None, "");
     }
+    let reason = &workflows(port).known(workflow).reason;
+    let reason = format!("Parent workflow has been terminated with reason: {reason}");
+    end_child(port, key, &reason);
+}
+
+/// Ends the workflow that runs for a task, if it does.
+fn end_child<P: Port>(port: &mut P, key: Key, reason: &str) {
     let state = workflows(port);
-    if state.workflow(child).is_some_and(|child| !child.status.is_at_rest()) {
-        let reason = format!(
-            "Parent workflow has been terminated with reason: {}",
-            state.known(workflow).reason
-        );
-        let (status, by) = (WorkflowStatus::Terminated, NO_KEY);
-        // Whoever ends many at once has no room for what each of them gave.
-        let room = port.written() <= port.bounds().payload_bytes_max;
-        let output = (!room).then(|| json!({}));
-        let end = End { status, reason: &reason, output, compensate: true, by };
-        workflow::end(port, child, &end);
+    let child = state.known_task(key).child;
+    if state.workflow(child).is_none_or(|child| child.status.is_at_rest()) {
+        return;
     }
+    let (status, by) = (WorkflowStatus::Terminated, NO_KEY);
+    // Whoever ends many at once has no room for what each of them gave.
+    let room = port.written() <= port.bounds().payload_bytes_max;
+    let output = (!room).then(|| json!({}));
+    workflow::end(port, child, &End { status, reason, output, compensate: true, by });
 }
 
 /// Why a workflow ended with this status by a task. Clients are told that status, not the task's.

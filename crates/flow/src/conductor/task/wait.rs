@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use windlass_record::flow::Key;
-use windlass_record::workflow::{TaskStatus, WorkflowEvent};
+use windlass_record::workflow::TaskStatus;
 
-use super::{Task, emit, finish, lenient, under_way, workflows};
+use super::{Task, finish, lenient, under_way, workflows};
 use crate::conductor::time;
 use crate::kernel::Port;
 
@@ -43,13 +43,16 @@ pub(crate) fn due_ms(task: &Task, now_ms: u64) -> Result<Option<u64>, String> {
     }
 }
 
+/// Whether only somebody can end it.
+pub(crate) fn waits_for_somebody(task: &Task) -> bool {
+    matches!(due_ms(task, task.scheduled_ms), Ok(None))
+}
+
 /// Looks whether it is over.
 pub(super) fn proceed<P: Port>(port: &mut P, key: Key) {
     let task = workflows(port).known_task(key);
     let Ok(Some(at_ms)) = due_ms(task, port.now_ms()) else { return };
     if at_ms <= port.now_ms() {
         finish(port, key, TaskStatus::Completed, Some(&json!({})), "");
-    } else if task.due_ms != at_ms {
-        emit(port, WorkflowEvent::TaskDue { task: key, at_ms });
     }
 }

@@ -202,9 +202,15 @@ fn try_again<P: Port>(port: &mut P, key: Key) {
         task::retry(port, key, 0, "");
         return;
     }
-    let status = Some(TaskStatus::InProgress);
-    let changed = TaskChanged { status, reason: Some(""), ..TaskChanged::of(key) };
-    change(port, changed);
+    goes_on(port, key, None);
+}
+
+/// A task goes on where it was. If it has a time, that begins anew.
+fn goes_on<P: Port>(port: &mut P, key: Key, output: Option<&str>) {
+    let state = workflows(port);
+    let started_ms = task::limit::is_set(state, state.known_task(key)).then_some(0);
+    let (status, reason) = (Some(TaskStatus::InProgress), Some(""));
+    change(port, TaskChanged { status, output, reason, started_ms, ..TaskChanged::of(key) });
 }
 
 /// Whatever a workflow runs for runs again, with the siblings that were cancelled.
@@ -218,12 +224,7 @@ fn revive_parents<P: Port>(port: &mut P, key: Key) {
             let again = revived(state, parent);
             emit(port, WorkflowEvent::WorkflowRevived(Box::new(again)));
         }
-        let changed = TaskChanged {
-            status: Some(TaskStatus::InProgress),
-            reason: Some(""),
-            ..TaskChanged::of(parent_task)
-        };
-        change(port, changed);
+        goes_on(port, parent_task, None);
         if ended {
             for other in others {
                 revive_beside(port, other);
@@ -268,8 +269,7 @@ fn revive_beside<P: Port>(port: &mut P, task: Key) {
         return;
     };
     retry_one(port, child);
-    let status = Some(TaskStatus::InProgress);
-    change(port, TaskChanged { status, reason: Some(""), ..TaskChanged::of(task) });
+    goes_on(port, task, None);
 }
 
 /// Begins again, or from a task.
@@ -382,8 +382,7 @@ fn rerun_from<P: Port>(
     let later: Vec<Key> = state.known(workflow).tasks.iter().copied().filter(is_later).collect();
     drop_tasks(port, later);
     for join in joins {
-        let (status, output) = (Some(TaskStatus::InProgress), Some("{}"));
-        change(port, TaskChanged { status, output, reason: Some(""), ..TaskChanged::of(join) });
+        goes_on(port, join, Some("{}"));
     }
     // The loops around it go on, in the rounds that it is in.
     while let Some(outer) = workflows(port).task(round.0) {
@@ -391,8 +390,7 @@ fn rerun_from<P: Port>(
         let (at_rest, advanced) = (outer.status.is_at_rest(), outer.advanced);
         round = (outer.loop_task, outer.iteration);
         if at_rest {
-            let status = Some(TaskStatus::InProgress);
-            change(port, TaskChanged { status, ..TaskChanged::of(task) });
+            goes_on(port, task, None);
         }
         if advanced != iteration {
             emit(port, WorkflowEvent::TaskAdvanced { task, to: iteration });

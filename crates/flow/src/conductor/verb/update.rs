@@ -213,7 +213,7 @@ pub(super) fn reset_callbacks<P: Port>(port: &mut P, workflow: Key) {
 /// The task that blocks a workflow: its first WAIT without a time, or that of what runs for its
 /// tasks.
 pub(crate) fn blocking(state: &Workflows, workflow: Key) -> Option<Key> {
-    first_wait(state, workflow, |task| task.due_ms == 0)
+    first_wait(state, workflow, task::waits_for_somebody)
 }
 
 /// The first WAIT of a workflow that counts; then that of what runs for its tasks, in order.
