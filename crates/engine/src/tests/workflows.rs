@@ -7,6 +7,7 @@ mod family;
 mod forks;
 mod large;
 mod loops;
+mod spec;
 mod tasks;
 mod timeouts;
 

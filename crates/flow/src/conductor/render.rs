@@ -11,7 +11,7 @@ use super::lenient;
 use super::plan::{Kind, TaskNode};
 use super::seen::{output_of, parsed};
 use super::state::{Task, Workflow, Workflows};
-use super::task;
+use super::task::{self, do_while::round_of};
 
 /// What is known of a task's job.
 pub type JobNow = crate::kernel::TaskJobNow;
@@ -56,7 +56,6 @@ pub fn task(state: &Workflows, key: Key, now: Option<&JobNow>) -> Option<Value> 
         Some(_) | None => task.worker.clone(),
     };
     let active = now.is_some_and(|now| now.active);
-    let round = task::do_while::round_of(state, task);
     let queue_wait_ms =
         if started_ms > 0 { started_ms.saturating_sub(task.scheduled_ms) } else { 0 };
     let embedded = as_written.get("taskDefinition").cloned().unwrap_or_default();
@@ -95,13 +94,13 @@ pub fn task(state: &Workflows, key: Key, now: Option<&JobNow>) -> Option<Value> 
             definition.rate_limit_frequency_in_seconds.unwrap_or(0).into(),
         ),
         ("workflowPriority", workflow.priority.into()),
-        ("iteration", round.into()),
+        ("iteration", round_of(state, task).into()),
         ("subWorkflowId", id(task.child)),
         ("subworkflowChanged", false.into()),
         ("firstStartTime", started_ms.into()),
         ("queueWaitTime", queue_wait_ms.into()),
         ("taskDefinition", embedded),
-        ("loopOverTask", (round > 0).into()),
+        ("loopOverTask", (round_of(state, task) > 0).into()),
     ]);
     if node.kind == Kind::Builtin {
         shown.extend(object([
@@ -196,10 +195,7 @@ fn failed(state: &Workflows, workflow: &Workflow) -> (Vec<Value>, Vec<Value>) {
     };
     let tasks: Vec<&Task> =
         workflow.tasks.iter().filter_map(|key| state.task(*key)).filter(failed).collect();
-    (
-        once(tasks.iter().map(|task| &*task.reference)),
-        once(tasks.iter().map(|task| &*task.name)),
-    )
+    (once(tasks.iter().map(|task| &*task.reference)), once(tasks.iter().map(|task| &*task.name)))
 }
 
 fn once<'a>(names: impl Iterator<Item = &'a str>) -> Vec<Value> {

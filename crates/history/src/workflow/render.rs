@@ -189,10 +189,7 @@ fn failed(workflow: &row::Workflow, tasks: &[(u64, row::Task)]) -> (Vec<Value>, 
         matches!(task.status, TaskStatus::Failed | TaskStatus::FailedWithTerminalError)
     };
     let tasks: Vec<&row::Task> = tasks.iter().map(|(_, task)| task).filter(failed).collect();
-    (
-        once(tasks.iter().map(|task| &*task.reference)),
-        once(tasks.iter().map(|task| &*task.name)),
-    )
+    (once(tasks.iter().map(|task| &*task.reference)), once(tasks.iter().map(|task| &*task.name)))
 }
 
 fn once<'a>(names: impl Iterator<Item = &'a str>) -> Vec<Value> {
