@@ -104,6 +104,8 @@ async fn a_task_put_back_is_handed_out_again() {
     });
     bench.post("/tasks", body).await.plain();
     bench.get("/tasks/poll/t").await.is_empty(204);
+    // Nobody gets it yet, and it counts.
+    assert_eq!(bench.get("/tasks/queue/sizes?taskType=t").await.shown(), json!({ "t": 1 }));
     assert_eq!(bench.bare("POST", "/tasks/queue/requeue/t").await.plain(), "1");
     bench.take("t").await;
 }

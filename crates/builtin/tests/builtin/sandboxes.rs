@@ -192,6 +192,36 @@ async fn filters_have_a_first_value_and_all() {
     assert!(script(jq(&pool, "nobody", input).await).starts_with("the filter is not understood"));
 }
 
+/// The kinds of filters that workflows of Conductor have.
+#[tokio::test]
+async fn filters_put_together_fill_in_and_choose() {
+    let pool = pool(1, LIMIT);
+    let lists = json!({"of": {"a": {"list": ["a", "b"]}, "b": {"list": ["c"]}}});
+    let both = ".of as $_ | { out: ($_.a.list + $_.b.list) }";
+    let request = json!({"of": {"body": {"name": "bear", "title": "brown"}, "method": "POST"}});
+    let named = json!({"of": {"ways": [{"name": "again"}, {"name": "on"}]}});
+    for (filter, input, expected) in [
+        (both, &lists, json!({"out": ["a", "b", "c"]})),
+        (
+            "{ method: .of.method // \"GET\", on: .of.on // \"true\" }",
+            &request,
+            json!({"method": "POST", "on": "true"}),
+        ),
+        (
+            "{ name: (.of.body.name + \" is \" + .of.body.title) }",
+            &request,
+            json!({"name": "bear is brown"}),
+        ),
+        ("if(.data | length >0) then \"THERE\" else \"NEW\" end", &request, json!("NEW")),
+        (".of.ways | map(.name)", &named, json!(["again", "on"])),
+    ] {
+        assert_eq!(jq(&pool, filter, input.clone()).await.unwrap()["value"], expected, "{filter}");
+    }
+    let words = json!({"of": {"a": "x", "b": "y"}});
+    let problem = script(jq(&pool, both, words).await);
+    assert!(problem.contains("cannot index"), "{problem}");
+}
+
 #[tokio::test]
 async fn one_that_dies_costs_one_evaluation() {
     let pool = pool(2, LIMIT);
