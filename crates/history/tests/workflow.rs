@@ -225,16 +225,14 @@ fn a_failure_is_named_though_all_went_well_in_the_end() {
 }
 
 #[test]
-fn a_loop_says_which_round_it_came_to() {
+fn a_loop_says_which_round_it_is_in() {
     let (mut feed, _dir) = feed();
     waiting(&mut feed, 2_000, 100);
     let own = TaskScheduled { reference: "loop", task_type: "DO_WHILE", ..schedule(111, 100) };
-    let ended = event(WorkflowEvent::TaskChanged(Box::new(TaskChanged {
-        status: Some(TaskStatus::Completed),
-        output: Some(r#"{"iteration":3}"#),
-        ..TaskChanged::of(key(111))
-    })));
-    feed.write(2_500, &[scheduled(own), ended]);
+    let begins = |task: u64, to| event(WorkflowEvent::TaskAdvanced { task: key(task), to });
+    feed.write(2_500, &[scheduled(own), begins(111, 1), begins(111, 2), begins(101, 7)]);
+    feed.flush();
+    feed.write(2_600, &[begins(111, 3)]);
     feed.flush();
     let whole = json(feed.history.workflow_json(100, true).unwrap());
     let shown = |task: usize| {

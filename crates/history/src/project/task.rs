@@ -91,6 +91,15 @@ impl Projection {
         Ok(())
     }
 
+    /// A loop stands in the round that it is in.
+    pub(super) fn task_advanced(&mut self, task: Key, to: u32) -> rusqlite::Result<()> {
+        self.with_task(task.raw(), |row| {
+            if &*row.task_type == "DO_WHILE" {
+                row.iteration = to;
+            }
+        })
+    }
+
     pub(super) fn task_followed(&mut self, task: Key, retried: bool) -> rusqlite::Result<()> {
         self.with_task(task.raw(), |row| {
             row.followed = true;

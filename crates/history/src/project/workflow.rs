@@ -41,6 +41,7 @@ impl Projection {
                 if *evaluates { Ok(()) } else { self.task_job_attached(*task, *job) }
             }
             WorkflowEvent::TaskJobDetached { task } => self.task_job_detached(*task),
+            WorkflowEvent::TaskAdvanced { task, to } => self.task_advanced(*task, *to),
             WorkflowEvent::TaskFollowed { task, retried } => self.task_followed(*task, *retried),
             WorkflowEvent::TasksDropped { tasks } => self.tasks_dropped(tasks),
             WorkflowEvent::WorkflowRemoved { forget: false, .. }
@@ -53,7 +54,6 @@ impl Projection {
             | WorkflowEvent::TasksAdded { .. }
             | WorkflowEvent::TaskDue { .. }
             | WorkflowEvent::TaskQueued { .. }
-            | WorkflowEvent::TaskAdvanced { .. }
             | WorkflowEvent::TaskActed { .. }
             | WorkflowEvent::TaskLogged { .. } => Ok(()),
         }

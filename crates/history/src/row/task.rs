@@ -139,8 +139,8 @@ impl Stored for Task {
     fn update(&self, database: &Connection, key: u64) -> rusqlite::Result<()> {
         let sql = "UPDATE tasks SET status = ?2, own_status = ?3, retried = ?4, followed = ?5, \
                    start_ms = ?6, update_ms = ?7, end_ms = ?8, callback_s = ?9, polls = ?10, \
-                   worker = ?11, child = ?12, job = ?13, reason = ?14, input = ?15, output = ?16 \
-                   WHERE key = ?1";
+                   worker = ?11, child = ?12, job = ?13, reason = ?14, input = ?15, output = ?16, \
+                   iteration = ?17 WHERE key = ?1";
         let mut statement = database.prepare_cached(sql)?;
         statement.execute(params![
             stored(key),
@@ -159,6 +159,7 @@ impl Stored for Task {
             self.reason,
             self.input,
             self.output,
+            self.iteration,
         ])?;
         Ok(())
     }

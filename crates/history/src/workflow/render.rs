@@ -208,12 +208,6 @@ fn task(key: u64, row: &row::Task, of: &Of<'_>) -> Value {
     let start_ms = row.start_ms.unwrap_or(0);
     let at_work = row.status != row.own_status;
     let some_id = |key: u64| if key == 0 { Value::Null } else { id(key) };
-    let output = parsed(&row.output);
-    // A loop says which round it came to.
-    let round = match output.get("iteration").and_then(Value::as_u64) {
-        Some(round) if &*row.task_type == "DO_WHILE" => round,
-        Some(_) | None => row.iteration.into(),
-    };
     object([
         ("taskType", (*row.task_type).into()),
         ("status", row.status.name().into()),
@@ -240,19 +234,19 @@ fn task(key: u64, row: &row::Task, of: &Of<'_>) -> Value {
         ("reasonForIncompletion", text(row.reason.as_deref())),
         ("callbackAfterSeconds", if at_work { 0.into() } else { row.callback_s.into() }),
         ("workerId", text(row.worker.as_deref())),
-        ("outputData", output),
+        ("outputData", parsed(&row.output)),
         ("workflowTask", written),
         ("domain", text(row.domain.as_deref())),
         ("rateLimitPerFrequency", number("rateLimitPerFrequency")),
         ("rateLimitFrequencyInSeconds", number("rateLimitFrequencyInSeconds")),
         ("workflowPriority", of.workflow.priority.into()),
-        ("iteration", round.into()),
+        ("iteration", row.iteration.into()),
         ("subWorkflowId", some_id(row.child)),
         ("subworkflowChanged", false.into()),
         ("firstStartTime", start_ms.into()),
         ("queueWaitTime", between(Some(row.scheduled_ms), row.start_ms).into()),
         ("taskDefinition", definition),
-        ("loopOverTask", (round > 0).into()),
+        ("loopOverTask", (row.iteration > 0).into()),
     ])
 }
 
