@@ -286,9 +286,28 @@ async fn search(State(face): State<Face>, params: Params) -> Answered<impl IntoR
                 || schedule.settings.spec.contains(text))
     });
     let total_hits = u64::try_from(found.len()).unwrap_or(u64::MAX);
-    let page = found.iter().skip(start).take(size);
-    let results = page.map(WorkflowSchedule::shown).collect::<Vec<_>>();
+    let mut shown: Vec<_> = found.iter().map(WorkflowSchedule::shown).collect();
+    sort_as_asked(&mut shown, &params);
+    let results = shown.into_iter().skip(start).take(size).collect::<Vec<_>>();
     Ok(Shown(SearchResult { total_hits, results }))
+}
+
+/// Sorts by the fields that a request names, `field:DESC` or `field`, the first of them first. One
+/// that nothing has leaves the order as it is.
+fn sort_as_asked<T: Serialize>(found: &mut [T], params: &Params) {
+    let terms = params.all("sort").flat_map(|sort| sort.split('|')).map(str::trim);
+    let terms: Vec<&str> = terms.filter(|term| !term.is_empty()).collect();
+    // The sort keeps the order of equals: what counts most comes last.
+    for term in terms.into_iter().rev() {
+        let (name, direction) = term.split_once(':').unwrap_or((term, "ASC"));
+        let descends = direction.eq_ignore_ascii_case("DESC");
+        found.sort_by_cached_key(|it| {
+            let field = serde_json::to_value(it).ok().and_then(|it| it.get(name).cloned());
+            let field = field.unwrap_or_default();
+            let key = (field.as_u64(), field.as_str().map(str::to_owned));
+            if descends { (Some(Reverse(key)), None) } else { (None, Some(key)) }
+        });
+    }
 }
 
 /// What is not there is gone.
@@ -444,6 +463,7 @@ async fn executions(State(face): State<Face>, params: Params) -> Answered<impl I
         .filter(|run| run.schedule_name.contains(text) || run.workflow_name.contains(text))
         .collect();
     found.sort_by_key(|run| Reverse(run.scheduled_time));
+    sort_as_asked(&mut found, &params);
     let total_hits = u64::try_from(found.len()).unwrap_or(u64::MAX);
     let results = found.into_iter().skip(start).take(size).collect::<Vec<_>>();
     Ok(Shown(SearchResult { total_hits, results }))

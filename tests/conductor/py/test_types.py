@@ -144,8 +144,7 @@ class Types(unittest.TestCase):
         loop = task("DO_WHILE", "loop", {"keepLastN": 2}, loopOver=[task("NOOP", "n")], loopCondition=count)
         workflow = self.run_to([loop])
         rounds = newest(workflow, "loop")["outputData"]
-        self.assertNotIn("1", rounds)
-        self.assertLessEqual({"3", "4"}, set(rounds))
+        self.assertEqual({key for key in rounds if key.isdigit()}, {"3", "4"})
         broken = task("DO_WHILE", "loop", loopOver=[task("NOOP", "n")], loopCondition="nobody.knows")
         failed = newest(self.run_to([broken], status="FAILED"), "loop")
         self.assertEqual(failed["status"], "FAILED_WITH_TERMINAL_ERROR")
@@ -160,7 +159,8 @@ class Types(unittest.TestCase):
         finish(poll(worker), "FAILED", reason_for_incompletion="below")
         sub = newest(until(workflow_id, "FAILED"), "s")
         self.assertEqual(sub["status"], "FAILED")
-        self.assertRegex(sub["reasonForIncompletion"], rf"^Sub workflow {child}.* failure reason: Task .*'below'$")
+        self.assertRegex(sub["reasonForIncompletion"],
+                         rf"^Sub workflow {child}.1/{sub['subWorkflowId']} failure reason: Task .*'below'$")
         workflow_id = start(flow)
         below = poll(worker)["workflowInstanceId"]
         api("DELETE", f"/workflow/{below}", reason="by hand")

@@ -53,6 +53,9 @@ async fn schedules_come_and_go() {
         ("?paused=false&workflowName=w", vec!["a"]),
         ("?scheduleName=b&freeText=*", vec!["b"]),
         ("?start=1&size=5", vec!["b"]),
+        ("?sort=name:DESC", vec!["b", "a"]),
+        ("?sort=zoneId%7Cname:DESC&size=1", vec!["b"]),
+        ("?sort=nothing:DESC", vec!["a", "b"]),
     ] {
         let found = bench.get(&format!("/scheduler/schedules/search{query}")).await.shown();
         assert_eq!(names(&found["results"]), wanted, "{query}");

@@ -72,7 +72,7 @@ pub fn task(state: &Workflows, key: Key, now: Option<&JobNow>) -> Option<Value> 
         ("scheduledTime", task.scheduled_ms.into()),
         ("startTime", started_ms.into()),
         ("endTime", task.ended_ms.into()),
-        ("updateTime", task.updated_ms.into()),
+        ("updateTime", task.updated_ms.max(started_ms).into()),
         ("startDelayInSeconds", task.delay_s.into()),
         ("retriedTaskId", id(task.retry_of)),
         ("retried", task.retried.into()),
@@ -234,6 +234,45 @@ pub(crate) fn fill_definition(
             definition.insert(name.to_owned(), value);
         }
     }
+    definition.get_mut("tasks").map(fill_tasks);
+}
+
+/// The defaults of the tasks of a definition, and of those within them.
+fn fill_tasks(tasks: &mut Value) {
+    for task in tasks.as_array_mut().into_iter().flatten() {
+        if let Some(task) = task.as_object_mut() {
+            fill_task(task);
+        }
+    }
+}
+
+fn fill_task(task: &mut Map<String, Value>) {
+    for (name, value) in [
+        ("type", Value::from("SIMPLE")),
+        ("inputParameters", json!({})),
+        ("startDelay", 0.into()),
+        ("optional", false.into()),
+        ("permissive", false.into()),
+        ("asyncComplete", false.into()),
+        ("decisionCases", json!({})),
+        ("defaultCase", json!([])),
+        ("forkTasks", json!([])),
+        ("joinOn", json!([])),
+        ("defaultExclusiveJoinTask", json!([])),
+        ("loopOver", json!([])),
+        ("onStateChange", json!({})),
+    ] {
+        if task.get(name).is_none_or(Value::is_null) {
+            task.insert(name.to_owned(), value);
+        }
+    }
+    for list in ["defaultCase", "loopOver"] {
+        task.get_mut(list).map(fill_tasks);
+    }
+    let cases = task.get_mut("decisionCases").and_then(Value::as_object_mut);
+    cases.into_iter().flat_map(Map::values_mut).for_each(fill_tasks);
+    let branches = task.get_mut("forkTasks").and_then(Value::as_array_mut);
+    branches.into_iter().flatten().for_each(fill_tasks);
 }
 
 /// Puts the times and defaults that clients expect into a task definition.

@@ -328,7 +328,8 @@ pub(crate) fn tell_parent<P: Port>(port: &mut P, key: Key) {
     let reason = if status.is_success() {
         String::new()
     } else {
-        format!("Sub workflow {} failure reason: {}", workflow.plan.name, workflow.reason)
+        let (name, version) = (&workflow.plan.name, workflow.plan.version);
+        format!("Sub workflow {name}.{version}/{} failure reason: {}", id_of(key), workflow.reason)
     };
     let changed = TaskChanged {
         status: Some(status),

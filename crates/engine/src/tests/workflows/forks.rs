@@ -153,6 +153,28 @@ fn a_sub_workflow_runs_for_its_task() {
 }
 
 #[test]
+fn what_a_definition_below_names_is_its_own() {
+    let mut check = Check::new();
+    let mut inner = simple("inner");
+    inner["inputParameters"] = json!({ "x": "${workflow.input.x}" });
+    check.define(&definition(
+        "parent",
+        &json!([{
+            "name": "sub", "taskReferenceName": "sub", "type": "SUB_WORKFLOW",
+            "inputParameters": { "x": 2 },
+            "subWorkflowParam": {
+                "name": "child", "version": 1, "workflowDefinition": definition("child", &json!([inner])),
+            },
+        }]),
+    ));
+    let key = check.start_workflow("parent", &json!({ "x": 1 }));
+    let inner = check.do_task("inner", &json!({}));
+    assert_eq!(inner["inputData"], json!({ "x": 2 }));
+    check.assert_status(key, "COMPLETED");
+    check.compare_rebuilt();
+}
+
+#[test]
 fn the_end_of_a_parent_ends_its_children_and_a_failed_child_its_parent() {
     let mut check = Check::new();
     let mut fails = simple("inner");
@@ -181,6 +203,6 @@ fn the_end_of_a_parent_ends_its_children_and_a_failed_child_its_parent() {
     check.fail_task("inner", "broken");
     check.assert_status(key, "FAILED");
     let reason = check.workflow(key)["reasonForIncompletion"].to_string();
-    assert!(reason.contains("Sub workflow child failure reason"), "{reason}");
+    assert!(reason.contains("Sub workflow child.1/"), "{reason}");
     check.compare_rebuilt();
 }

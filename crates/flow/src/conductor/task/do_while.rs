@@ -165,11 +165,11 @@ pub(super) fn decided<P: Port>(port: &mut P, key: Key, value: &Value) {
 
 /// A round is done: another one begins, or the loop is done.
 fn ended<P: Port>(port: &mut P, key: Key, again: bool) {
+    forget_old(port, key);
     let state = workflows(port);
     let task = state.known_task(key);
     if again {
         let to = task.advanced.saturating_add(1);
-        forget_old(port, key);
         emit(port, WorkflowEvent::TaskAdvanced { task: key, to });
         return;
     }

@@ -21,8 +21,16 @@ pub(super) fn prepare(
     if kind != Kind::SubWorkflow {
         return;
     }
-    let param = json.get("subWorkflowParam").cloned().unwrap_or_default();
-    let param = resolve_in(state, workflow, &param);
+    let mut param = json.get("subWorkflowParam").cloned().unwrap_or_default();
+    // What is written out is the child's: its expressions are not the parent's to resolve.
+    let written = param
+        .as_object_mut()
+        .filter(|param| param.get("workflowDefinition").is_some_and(Value::is_object))
+        .and_then(|param| param.remove("workflowDefinition"));
+    let mut param = resolve_in(state, workflow, &param);
+    if let (Some(written), Value::Object(param)) = (written, &mut param) {
+        param.insert("workflowDefinition".to_owned(), written);
+    }
     let own = std::mem::take(input);
     input.insert("subWorkflowName".to_owned(), param.get("name").cloned().unwrap_or_default());
     input
@@ -88,10 +96,7 @@ pub(super) fn begin<P: Port>(port: &mut P, key: Key) {
             };
             change(port, changed);
         }
-        Err(refused) => {
-            let problem = format!("Unable to start sub workflow: {refused}");
-            finish(port, key, TaskStatus::FailedWithTerminalError, None, &problem);
-        }
+        Err(refused) => finish(port, key, TaskStatus::Failed, None, &refused.to_string()),
     }
 }
 
