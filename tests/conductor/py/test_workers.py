@@ -96,7 +96,7 @@ class Results(unittest.TestCase):
             if end != "COMPLETED":
                 self.assertEqual(
                     workflow["reasonForIncompletion"],
-                    f"Task {one['taskId']} failed with status: {status} and reason: 'why'",
+                    f"Task {one['taskId']} failed with status: {end} and reason: 'why'",
                 )
 
     def test_results_for_nothing(self):
