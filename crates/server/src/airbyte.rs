@@ -54,9 +54,12 @@ fn vault_by(
 }
 
 /// The routes.
-pub(crate) async fn router(gateway: &Gateway, config: &Config) -> Result<Router, ServeError> {
+pub(crate) async fn router(
+    gateway: &Gateway,
+    config: &Config,
+    clients: Vec<Client>,
+) -> Result<Router, ServeError> {
     let vault = Arc::new(vault(&config.data_dir)?);
-    let clients = clients(config)?;
     let settings = Settings { vault, clients, retry: config.airbyte_retry() };
     let (router, started) = windlass_api_airbyte::open(gateway, settings).await;
     for problem in &started.problems {
@@ -73,15 +76,7 @@ pub(crate) async fn router(gateway: &Gateway, config: &Config) -> Result<Router,
 
 /// Tenants whose connectors are launched: the default one, which is there before there are clients, and those of
 /// clients.
-///
-/// # Errors
-///
-/// When the file of clients is none.
-pub(crate) fn tenants(config: &Config) -> Result<Vec<String>, ConfigError> {
-    let clients = match config.airbyte {
-        Switch::On => clients(config)?,
-        Switch::Off => Vec::new(),
-    };
+pub(crate) fn tenants(config: &Config, clients: &[Client]) -> Vec<String> {
     let (served, unserved) = served(clients, (config.batch_items_max / QUEUES_MAX).max(1));
     if !unserved.is_empty() {
         tracing::warn!(
@@ -90,14 +85,14 @@ pub(crate) fn tenants(config: &Config) -> Result<Vec<String>, ConfigError> {
             "the launcher of connectors has more tenants than it can ask for: jobs of these wait until somebody else takes them"
         );
     }
-    Ok(served)
+    served
 }
 
 /// The tenants that there are, as many as one request for jobs may name, and the others.
-fn served(clients: Vec<Client>, tenants_max: usize) -> (Vec<String>, Vec<String>) {
-    let others: BTreeSet<String> = clients.into_iter().map(|client| client.tenant).collect();
+fn served(clients: &[Client], tenants_max: usize) -> (Vec<String>, Vec<String>) {
     let first = tenant();
-    let others = others.into_iter().filter(|tenant| *tenant != first);
+    let others: BTreeSet<&String> = clients.iter().map(|client| &client.tenant).collect();
+    let others = others.into_iter().filter(|tenant| **tenant != first).cloned();
     let mut served: Vec<String> = std::iter::once(first.clone()).chain(others).collect();
     let unserved = served.split_off(served.len().min(tenants_max));
     (served, unserved)
@@ -124,9 +119,9 @@ fn tenant() -> String {
     windlass_api_airbyte::TENANT_DEFAULT.to_owned()
 }
 
-/// Those who may ask; an empty file would let everybody in, and is refused.
-fn clients(config: &Config) -> Result<Vec<Client>, ConfigError> {
-    if config.airbyte_clients == OFF {
+/// Those who may ask, where that face is there; an empty file would let everybody in, and is refused.
+pub(crate) fn clients(config: &Config) -> Result<Vec<Client>, ConfigError> {
+    if config.airbyte == Switch::Off || config.airbyte_clients == OFF {
         return Ok(Vec::new());
     }
     let path = Path::new(&config.airbyte_clients);
@@ -161,15 +156,16 @@ mod tests {
     #[test]
     fn tenants_are_served_once_and_not_too_many() {
         let client = |tenant: String| Client { id: tenant.clone(), secret: "s".to_owned(), tenant };
-        let clients =
-            |tenants: &[&str]| tenants.iter().map(|it| client((*it).to_owned())).collect();
-        let (served_now, unserved) = served(clients(&["b", "default", "a", "b"]), 3);
+        let clients = |tenants: &[&str]| -> Vec<Client> {
+            tenants.iter().map(|it| client((*it).to_owned())).collect()
+        };
+        let (served_now, unserved) = served(&clients(&["b", "default", "a", "b"]), 3);
         assert_eq!(
             (served_now, unserved.len()),
             (vec!["default".into(), "a".into(), "b".into()], 0)
         );
-        assert_eq!(served(Vec::new(), 1).0, ["default"]);
-        let (served, unserved) = served(clients(&["c", "a", "b"]), 2);
+        assert_eq!(served(&[], 1).0, ["default"]);
+        let (served, unserved) = served(&clients(&["c", "a", "b"]), 2);
         assert_eq!(
             (served, unserved),
             (vec!["default".into(), "a".into()], vec!["b".into(), "c".into()])

@@ -8,24 +8,19 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use serde_json::Value;
+use windlass_api_airbyte::Client;
 use windlass_api_airbyte::vault::Vault;
 use windlass_connector::process::Helper;
 use windlass_connector::runner::{self, Folder, Handle, Secrets};
 
-use crate::airbyte::vault_there;
+use crate::airbyte::{tenants, vault_there};
 use crate::builtin::reachable;
 use crate::settings::Config;
 
 /// Starts the launcher, if it is wanted. It connects by itself.
-pub(crate) fn start(config: &Config, address: SocketAddr) -> Option<Handle> {
+pub(crate) fn start(config: &Config, clients: &[Client], address: SocketAddr) -> Option<Handle> {
     let mut settings = config.connector_settings()?;
-    settings.tenants = match crate::airbyte::tenants(config) {
-        Ok(tenants) => tenants,
-        Err(error) => {
-            tracing::warn!(%error, "the launcher of connectors did not start");
-            return None;
-        }
-    };
+    settings.tenants = tenants(config, clients);
     let endpoint = format!("http://{}", reachable(address));
     match runner::launcher::run(settings, &endpoint) {
         Ok(handle) => Some(handle),

@@ -16,6 +16,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{oneshot, watch};
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
+use windlass_api_airbyte::Client;
 use windlass_gateway::Gateway;
 use windlass_gateway::record::command::Command;
 use windlass_history::History;
@@ -117,7 +118,8 @@ pub async fn start_on(config: Config, fs: Arc<dyn FileSystem>) -> Result<ServerH
     };
     let zeebe_address = zeebe.as_ref().map(|(_, address)| *address);
     let (close, closing) = watch::channel(false);
-    let router = main_port(&config, &gateway, &partition, zeebe_address).await?;
+    let clients = crate::airbyte::clients(&config)?;
+    let router = main_port(&config, &gateway, &partition, zeebe_address, clients.clone()).await?;
     let mut router = origin::guarded(router.fallback(pages::not_found), address);
     if config.sends_traces() {
         router = router.layer(axum::middleware::from_fn(crate::trace::span_of_request));
@@ -141,7 +143,7 @@ pub async fn start_on(config: Config, fs: Arc<dyn FileSystem>) -> Result<ServerH
         write_ready_file(path, address)?;
     }
     let builtin = crate::builtin::start(&config, address);
-    let connectors = crate::connectors::start(&config, address);
+    let connectors = crate::connectors::start(&config, &clients, address);
     let partition = Some(partition);
     Ok(ServerHandle {
         address,
@@ -164,6 +166,7 @@ async fn main_port(
     gateway: &Gateway,
     partition: &Partition,
     zeebe_address: Option<SocketAddr>,
+    clients: Vec<Client>,
 ) -> Result<Router, ServeError> {
     let router = pages::router(gateway.clone(), partition.follow_lag())
         .merge(windlass_api_native::router(gateway));
@@ -180,7 +183,7 @@ async fn main_port(
         Switch::Off => router,
     };
     Ok(match config.airbyte {
-        Switch::On => router.merge(crate::airbyte::router(gateway, config).await?),
+        Switch::On => router.merge(crate::airbyte::router(gateway, config, clients).await?),
         Switch::Off => router,
     })
 }
