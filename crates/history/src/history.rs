@@ -235,6 +235,16 @@ impl History {
         }
     }
 
+    /// Batches came, the newest of this time, in which [nothing but jobs] changed.
+    /// True if none of their records would change a row, for no job has one and none gets one: they
+    /// need not be given, and it is as late as that here too.
+    ///
+    /// [nothing but jobs]: windlass_record::event::Event::is_of_job
+    pub fn leave_out(&self, time_ms: u64) -> bool {
+        let mut writer = self.writer();
+        writer.failed.is_none() && writer.projection.leave_out(time_ms)
+    }
+
     /// These records will never come.
     pub fn miss(&self, first_lsn: u64, last_lsn: u64) {
         tracing::warn!(first_lsn, last_lsn, "records are missing in the history");

@@ -21,7 +21,7 @@ use windlass_record::event::{Event, JobCreated};
 use windlass_record::id::{Payload, PayloadHandle};
 
 use crate::error::Result;
-use crate::options::Options;
+use crate::options::{JobLevel, Options};
 use crate::row::{Element, Incident, Instance, Job, Subscription, Task, UserTask, Workflow};
 use crate::schema::stored;
 use crate::table::Table;
@@ -200,6 +200,17 @@ impl Projection {
             self.plain_job_created(created);
         }
         Ok(())
+    }
+
+    /// Whether records about jobs alone change nothing here: what [`apply`](Self::apply) does with the
+    /// events that are [of a job](Event::is_of_job) begins with its row. If so, it is `time_ms` now.
+    pub(crate) fn leave_out(&mut self, time_ms: u64) -> bool {
+        let has_rows = !self.jobs_tracked.is_empty() || !self.task_jobs.is_empty();
+        if has_rows || self.options.jobs != JobLevel::None {
+            return false;
+        }
+        self.now_ms = self.now_ms.max(time_ms);
+        true
     }
 
     fn apply(&mut self, event: &Event<'_>, made: &mut Vec<JobCreated<'_>>) -> rusqlite::Result<()> {

@@ -6,10 +6,14 @@ mod support;
 
 use std::time::Duration;
 
-use support::{Feed, LIFE, QUEUE, deployed, done, waiting};
+use support::workflow::{begun, changed, defined, job_of, over, schedule, scheduled, start};
+use support::{
+    Feed, LIFE, QUEUE, activated, created, deployed, done, ended, is_of_jobs_alone, waiting,
+};
 use windlass_history::search::{ElementInstance, Job, ProcessInstance, Variable};
-use windlass_history::{Entity, History, HistoryError, Options, Origin, Page, Search};
-use windlass_record::event::Event;
+use windlass_history::{Entity, History, HistoryError, JobLevel, Options, Origin, Page, Search};
+use windlass_record::event::{Event, Outcome};
+use windlass_record::workflow::{TaskStatus, WorkflowStatus};
 
 fn total<E: Entity>(history: &History) -> u64 {
     let page = Page { limit: 0, ..Page::default() };
@@ -159,4 +163,76 @@ fn a_search_may_wait_for_an_lsn() {
     feed.flush();
     waits.join().unwrap().unwrap();
     feed.history.wait_for(lsn, Duration::ZERO).unwrap();
+}
+
+/// A plain job lives and ends.
+fn lived(feed: &mut Feed, now_ms: u64, job: u64) {
+    feed.write(now_ms, &[created(job)]);
+    feed.write(now_ms + 1, &[activated(job, now_ms + 500)]);
+    feed.write(now_ms + 2, &[ended(job, Outcome::Completed)]);
+}
+
+/// Plain jobs before, beside and after a process and a workflow.
+fn mixed(feed: &mut Feed) {
+    feed.write(1_000, &deployed());
+    feed.write(1_001, &defined());
+    lived(feed, 2_000, 9_001);
+    waiting(feed, 3_000, 100);
+    lived(feed, 4_000, 9_002);
+    done(feed, 5_000, 100);
+    lived(feed, 6_000, 9_003);
+    feed.write(7_000, &[begun(start(200)), scheduled(schedule(201, 200))]);
+    feed.write(7_001, &[created(202), job_of(201, 202)]);
+    feed.write(7_002, &[activated(202, 8_000)]);
+    lived(feed, 7_100, 9_004);
+    let ends = [ended(202, Outcome::Completed), changed(201, TaskStatus::Completed)];
+    feed.write(7_200, &ends);
+    feed.write(7_201, &[over(200, WorkflowStatus::Completed, "")]);
+    lived(feed, 9_000, 9_005);
+}
+
+#[test]
+fn leaving_out_records_about_jobs_alone_changes_no_row() {
+    // How many of the 17 records about jobs alone are left out: not those beside a live job of a flow,
+    // and none where plain jobs have rows.
+    for (level, expected) in [(JobLevel::None, 9), (JobLevel::Failures, 0), (JobLevel::Full, 0)] {
+        let options = Options { jobs: level, ..Options::default() };
+        let dir = tempfile::tempdir().unwrap();
+        let mut all = Feed::open(&dir.path().join("all.db"), options);
+        mixed(&mut all);
+        all.flush();
+        let mut some = Feed::open(&dir.path().join("some.db"), options);
+        mixed(&mut some);
+        let mut left_out = 0;
+        while let Some(record) = some.records.get(some.given) {
+            if is_of_jobs_alone(record) && some.history.leave_out(0) {
+                some.given += 1;
+                left_out += 1;
+            } else {
+                some.give(1);
+            }
+            assert_eq!(some.history.flush(some.given as u64), some.given as u64);
+        }
+        assert_eq!(left_out, expected, "{level:?}");
+        assert_eq!(totals(&some.history), totals(&all.history), "{level:?}");
+        let jobs = |feed: &Feed| {
+            let found = feed.history.search::<Job>(&Search::default()).unwrap();
+            found.items.iter().map(|job| format!("{job:?}")).collect::<Vec<_>>()
+        };
+        assert_eq!(jobs(&some), jobs(&all), "{level:?}");
+    }
+}
+
+#[test]
+fn it_is_as_late_as_what_was_left_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut feed = Feed::open(&dir.path().join("h.db"), Options::default());
+    feed.record(10_000, &deployed());
+    for (time_ms, kept) in [(10_500, 1), (9_000, 1), (11_000, 4)] {
+        feed.write(time_ms, &[created(time_ms)]);
+        assert!(feed.history.leave_out(time_ms));
+        feed.given += 1;
+        feed.history.flush(feed.given as u64);
+        assert_eq!(feed.history.kept(), kept, "how far it is is written once a second");
+    }
 }

@@ -126,7 +126,7 @@ impl Commit {
             };
             if let Some(batch) = round.batch {
                 noted = false;
-                let (done, failed) = self.append(batch);
+                let (done, failed) = self.append(batch, round.jobs_alone);
                 // The loop ends before this thread does.
                 let _ = self.done.send(done);
                 if failed {
@@ -141,7 +141,7 @@ impl Commit {
         self.note_idle();
     }
 
-    fn append(&self, mut batch: Batch) -> (Done, bool) {
+    fn append(&self, mut batch: Batch, jobs_alone: bool) -> (Done, bool) {
         /// A full disk is asked again this often.
         const ROOM_AGAIN_AFTER: Duration = Duration::from_millis(50);
         let last_lsn = batch.last_lsn();
@@ -156,8 +156,8 @@ impl Commit {
                 result => break (result, took_us),
             }
         };
-        if let (Some(nudge), Ok(_)) = (&self.nudge, &result) {
-            nudge.durable(batch.len_bytes());
+        if let (Some(nudge), Ok(position)) = (&self.nudge, &result) {
+            nudge.durable(&batch, *position, jobs_alone);
         }
         let failed = result.is_err();
         if let Err(LogError::NoSpace) = &result {

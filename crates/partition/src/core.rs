@@ -63,6 +63,8 @@ pub struct Core {
     tail: Tail,
     /// Time of the batch's header; its records carry what passed since.
     batch_ms: Option<u64>,
+    /// Whether all records of the batch are about jobs alone.
+    jobs_alone: bool,
     now_ms: u64,
     deliveries: Vec<Delivery>,
     served: Vec<QueueId>,
@@ -148,6 +150,8 @@ impl Delivery {
 pub struct Round {
     /// `None` when nothing was recorded.
     pub batch: Option<Batch>,
+    /// Whether they are about jobs alone.
+    pub(crate) jobs_alone: bool,
     /// What leaves with them.
     pub deliveries: Vec<Delivery>,
 }
@@ -173,6 +177,7 @@ impl Core {
             batch_room_bytes: batch_bytes_max - batch_bytes_max / 8,
             tail,
             batch_ms: None,
+            jobs_alone: true,
             now_ms: 0,
             deliveries: Vec::new(),
             served: Vec::new(),
@@ -324,12 +329,13 @@ impl Core {
     pub fn take(&mut self, recycled: Option<Batch>) -> Round {
         let deliveries = std::mem::take(&mut self.deliveries);
         if self.batch_ms.take().is_none() {
-            return Round { batch: None, deliveries };
+            return Round { batch: None, jobs_alone: true, deliveries };
         }
+        let jobs_alone = std::mem::replace(&mut self.jobs_alone, true);
         let fresh = recycled.map_or_else(BatchBuilder::new, BatchBuilder::recycle);
         let batch = std::mem::replace(&mut self.builder, fresh).finish();
         self.tail = batch.tail_after();
-        Round { batch: Some(batch), deliveries }
+        Round { batch: Some(batch), jobs_alone, deliveries }
     }
 
     /// The partition stops: everybody who waits hears it.
@@ -412,10 +418,11 @@ impl Core {
         }
         let since_ms = self.now_ms - self.batch_ms.unwrap_or(self.now_ms);
         let (engine, payloads) = (&mut self.engine, &mut self.payloads);
+        let jobs_alone = &mut self.jobs_alone;
         let recorded = self.builder.try_frame(|buffer| {
             buffer.push(codec::VERSION);
             Encoder::new(buffer).u64(since_ms);
-            let mut recorder = Recorder { payloads, buffer, events: 0 };
+            let mut recorder = Recorder { payloads, buffer, events: 0, jobs_alone };
             emit(engine, context, &mut recorder);
             if recorder.events == 0 { Err(()) } else { Ok(()) }
         });
@@ -771,6 +778,7 @@ pub(crate) struct Recorder<'a> {
     payloads: &'a mut PayloadStore,
     buffer: &'a mut Vec<u8>,
     events: u32,
+    jobs_alone: &'a mut bool,
 }
 
 impl Sink for Recorder<'_> {
@@ -780,6 +788,7 @@ impl Sink for Recorder<'_> {
 
     fn record(&mut self, event: &Event<'_>) {
         self.events += 1;
+        *self.jobs_alone &= event.is_of_job();
         encode_event(event, self.payloads, self.buffer);
     }
 }

@@ -1,5 +1,5 @@
-//! Those who want every durable record: a read model, an exporter. [`Follower`] is the seam; what
-//! is behind it is nothing that the partition knows.
+//! Those who want every durable record, or all but those about jobs alone: a read model, an
+//! exporter. [`Follower`] is the seam; what is behind it is nothing that the partition knows.
 //!
 //! The log is the queue. A thread of its own reads it behind the commit thread, through the second
 //! reader that the log's contract allows, so that a slow follower costs the loop and the commit
@@ -9,14 +9,14 @@
 //!
 //! [`Options::follow_log_bytes_max`]: crate::Options::follow_log_bytes_max
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use windlass_log::batch::{BATCH_HEADER_BYTES, BLOCK_BYTES};
 use windlass_log::frame::FRAME_HEADER_BYTES;
-use windlass_log::{FrameKind, Log, LogError, LogReader, Position, ReadFrom};
+use windlass_log::{Batch, FrameKind, Log, LogError, LogReader, Position, ReadFrom};
 
 /// Records given before the follower is asked to make them its own.
 const RECORDS_PER_FLUSH_MAX: u32 = 8_192;
@@ -31,7 +31,7 @@ const AGAIN_AFTER: Duration = Duration::from_millis(250);
 /// Rounds of catching up that an orderly stop waits for; the rest is read at the next start.
 const ROUNDS_AT_END_MAX: u32 = 8;
 
-/// One who wants every durable record, in order, at least once.
+/// One who wants every durable record that it does not leave out, in order, at least once.
 ///
 /// All but [`kept`](Follower::kept) is called by one thread, which may be blocked as long as
 /// it takes.
@@ -41,6 +41,15 @@ pub trait Follower: Send + Sync {
     fn begin(&self, log: &Followed) -> u64;
     /// A record. It may be kept for later until [`flush`](Follower::flush).
     fn take(&self, record: &Record<'_>);
+    /// Batches came, the newest of this time, in which [nothing but jobs] changed.
+    /// True if it does without all of them: they are left out then, unread, and it is as late as
+    /// that for it too. Everything before was flushed.
+    ///
+    /// [nothing but jobs]: windlass_record::event::Event::is_of_job
+    fn leave_out(&self, time_ms: u64) -> bool {
+        let _ = time_ms;
+        false
+    }
     /// These records are gone from the log: it will never get them.
     fn miss(&self, first_lsn: u64, last_lsn: u64);
     /// Everything up to here was given: says the newest record that need not be given again before
@@ -87,6 +96,18 @@ struct Counts {
     read: AtomicU64,
 }
 
+/// The newest durable batch, and what is in those before it.
+#[derive(Clone, Copy, Debug)]
+struct Newest {
+    last_lsn: u64,
+    time_ms: u64,
+    position: Option<Position>,
+    /// Bytes appended up to its end since the partition came up.
+    appended: u64,
+    /// The newest record that may be about more than jobs.
+    not_jobs_alone_lsn: u64,
+}
+
 impl FollowLag {
     /// Bytes appended since the partition came up that the follower has not taken.
     pub fn bytes(&self) -> u64 {
@@ -116,15 +137,35 @@ fn wide(bytes: usize) -> u64 {
 pub(crate) struct Nudge {
     wake: Sender<()>,
     lag: FollowLag,
+    newest: Arc<Mutex<Newest>>,
 }
 
 impl Nudge {
-    /// A batch of so many bytes is durable. Never blocks.
-    pub(crate) fn durable(&self, bytes: usize) {
-        self.lag.counts.appended.fetch_add(wide(bytes), Ordering::Relaxed);
+    /// A batch is durable. The lock is held, here and there, for as long as a few numbers are copied.
+    pub(crate) fn durable(&self, batch: &Batch, position: Position, jobs_alone: bool) {
+        let bytes = wide(batch.len_bytes());
+        let appended = self.lag.counts.appended.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        {
+            let mut newest = lock(&self.newest);
+            newest.last_lsn = batch.last_lsn();
+            newest.time_ms = batch.time_ms();
+            newest.position = Some(position);
+            newest.appended = appended;
+            if !jobs_alone {
+                newest.not_jobs_alone_lsn = batch.last_lsn();
+            }
+        }
+        self.wake();
+    }
+
+    fn wake(&self) {
         // When one wake-up is waiting already, another says nothing new.
         let _ = self.wake.try_send(());
     }
+}
+
+fn lock(newest: &Mutex<Newest>) -> MutexGuard<'_, Newest> {
+    newest.lock().expect("no panic while it is locked")
 }
 
 /// Trims the log to the older of checkpoint and follower, or to the checkpoint when that keeps too
@@ -170,6 +211,9 @@ pub(crate) struct Follow {
     /// Records up to here were there before the lag was counted.
     counted_from_lsn: u64,
     batch: Option<Position>,
+    newest: Arc<Mutex<Newest>>,
+    /// Near the next record, where that is known.
+    near: Option<Position>,
 }
 
 impl Follow {
@@ -185,9 +229,17 @@ impl Follow {
         assert!(covered <= durable_lsn, "a follower covers what is durable");
         let (wake, woken) = bounded(1);
         let lag = FollowLag::default();
-        let nudge = Nudge { wake, lag: lag.clone() };
+        let newest = Arc::new(Mutex::new(Newest {
+            last_lsn: durable_lsn,
+            time_ms: 0,
+            position: None,
+            appended: 0,
+            // What they were about is not known any more.
+            not_jobs_alone_lsn: durable_lsn,
+        }));
+        let nudge = Nudge { wake, lag: lag.clone(), newest: Arc::clone(&newest) };
         // What the log holds already is there to be read.
-        nudge.durable(0);
+        nudge.wake();
         let follow = Follow {
             log,
             follower,
@@ -197,6 +249,8 @@ impl Follow {
             next_lsn: covered + 1,
             counted_from_lsn: durable_lsn,
             batch: None,
+            newest,
+            near: None,
         };
         (follow, nudge)
     }
@@ -233,8 +287,13 @@ impl Follow {
     /// Gives what is durable.
     fn catch_up(&mut self, rounds_max: u32) -> Next {
         for _ in 0..rounds_max {
+            let newest = *lock(&self.newest);
+            if self.next_lsn > newest.last_lsn {
+                // Nothing is said to have come; there may be more than is said yet.
+                return Next::Wait;
+            }
             let first_lsn = self.next_lsn;
-            let read = self.give();
+            let read = if self.leave_out(&newest) { Ok(false) } else { self.give() };
             if let Err(error) = &read {
                 tracing::warn!(
                     error = error as &dyn std::error::Error,
@@ -246,7 +305,7 @@ impl Follow {
                 let covered = self.follower.flush(self.next_lsn - 1);
                 if covered + 1 < self.next_lsn {
                     self.next_lsn = covered + 1;
-                    self.reader = None;
+                    (self.reader, self.near) = (None, None);
                     return Next::Again;
                 }
             }
@@ -260,6 +319,19 @@ impl Follow {
             }
         }
         Next::Wait
+    }
+
+    /// Goes behind everything that is durable, if the follower can do without it.
+    fn leave_out(&mut self, newest: &Newest) -> bool {
+        let jobs_alone = newest.not_jobs_alone_lsn < self.next_lsn;
+        if !jobs_alone || !self.follower.leave_out(newest.time_ms) {
+            return false;
+        }
+        self.next_lsn = newest.last_lsn + 1;
+        self.counted_from_lsn = newest.last_lsn;
+        (self.reader, self.near, self.batch) = (None, newest.position, newest.position);
+        self.lag.counts.read.store(newest.appended, Ordering::Relaxed);
+        true
     }
 
     /// Gives one flush's worth of records. True if there may be more.
@@ -288,7 +360,7 @@ impl Follow {
     fn give_one(&mut self) -> Result<Option<u64>, LogError> {
         let mut reader = match self.reader.take() {
             Some(reader) => reader,
-            None => self.log.read(&ReadFrom::lsn(self.next_lsn))?,
+            None => self.log.read(&ReadFrom { lsn: self.next_lsn, near: self.near.take() })?,
         };
         let Some(entry) = reader.next_entry()? else {
             self.reader = Some(reader);

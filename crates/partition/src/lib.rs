@@ -7,7 +7,7 @@
 //! Reading order: [`request`] is what goes in and out; [`core`](mod@core) turns requests into
 //! records and answers without any thread or clock; `run` is the loop around it with its commit
 //! thread; [`clock`] is where time enters; `recover` opens a partition from its checkpoint and its
-//! log; [`follow`] is the seam for those who want every durable record; `payload` keeps bytes,
+//! log; [`follow`] is the seam for those who want what is durable; `payload` keeps bytes,
 //! `waiters` keeps those who wait, `finished` those who are done; [`tally`] is what the loop counts.
 //!
 //! Servers use [`Partition`] and [`request`]. The other modules are public for the simulator, which

@@ -151,7 +151,7 @@ impl Partition {
         Partition::open_followed(options, log, checkpoint, clock, None)
     }
 
-    /// The same, with one who wants every durable record.
+    /// The same, with one who wants what is durable.
     pub fn open_followed(
         options: Options,
         log: Arc<dyn Log>,
@@ -784,11 +784,12 @@ impl Run {
     fn end(&mut self) {
         self.ended.store(true, Ordering::Release);
         let deliveries = self.core.abandon();
-        let Round { batch, deliveries: left } = self.core.take(None);
+        let Round { batch, jobs_alone, deliveries: left } = self.core.take(None);
         deliveries.into_iter().chain(left).for_each(Delivery::refuse);
         if self.at_once.is_some() && batch.is_some() {
             // It was acknowledged, so it should reach the disk if it still can.
-            let _ = self.work.send(Work::Round(Round { batch, deliveries: Vec::new() }));
+            let _ =
+                self.work.send(Work::Round(Round { batch, jobs_alone, deliveries: Vec::new() }));
         }
         for request in self.first.try_iter().chain(self.usual.try_iter()) {
             refuse_request(request);

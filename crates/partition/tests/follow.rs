@@ -1,4 +1,5 @@
-//! One who follows the log gets every record once and in order, and is never in the way.
+//! One who follows the log gets every record once and in order, but for those that it leaves out, and is
+//! never in the way.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 use std::sync::mpsc;
@@ -10,7 +11,7 @@ use windlass_log::MemoryLog;
 use windlass_partition::clock::SystemClock;
 use windlass_partition::request::{Commands, Query, QueryAnswer, Request};
 use windlass_partition::{Followed, Follower, Options, Partition, Record};
-use windlass_record::command::{Command, CreateJob, Due, QueueName};
+use windlass_record::command::{Command, CreateJob, Due, PauseQueue, QueueName};
 
 const SOON: Duration = Duration::from_secs(20);
 
@@ -24,6 +25,7 @@ struct Notes {
 #[derive(Default)]
 struct Kept {
     held_up: bool,
+    leaves_out: bool,
     flushes_to_fail: u32,
     /// Taken and not flushed.
     open: Vec<u64>,
@@ -63,6 +65,13 @@ impl Follower for Notes {
         let mut kept = self.changed.wait_while(kept, |kept| kept.held_up).unwrap();
         assert!(!record.payload.is_empty());
         kept.open.push(record.lsn);
+    }
+
+    fn leave_out(&self, time_ms: u64) -> bool {
+        let kept = self.kept.lock().unwrap();
+        assert!(kept.open.is_empty(), "what came before was flushed");
+        assert!(time_ms > 0);
+        kept.leaves_out
     }
 
     fn miss(&self, first_lsn: u64, last_lsn: u64) {
@@ -112,9 +121,8 @@ impl Fixture {
 }
 
 fn create(partition: &Partition) {
-    let (tx, rx) = mpsc::channel();
-    let command = Command::CreateJob(CreateJob {
-        queue: QueueName { tenant: "default".into(), queue: "q".into() },
+    let command = CreateJob {
+        queue: queue(),
         job_type: "".into(),
         group: "".into(),
         priority: 0,
@@ -122,7 +130,16 @@ fn create(partition: &Partition) {
         due: Due::Now,
         payload: Arc::from(vec![b'x'; 1_000]),
         options: None,
-    });
+    };
+    submit(partition, Command::CreateJob(command));
+}
+
+fn queue() -> QueueName {
+    QueueName { tenant: "default".into(), queue: "q".into() }
+}
+
+fn submit(partition: &Partition, command: Command) {
+    let (tx, rx) = mpsc::channel();
     let reply = Box::new(move |results| tx.send(results).unwrap());
     let commands = Commands { items: vec![command], reply };
     partition.handle().submit(Request::Commands(commands)).unwrap();
@@ -221,5 +238,57 @@ fn what_could_not_be_kept_is_given_again() {
     }
     wait_covered(&fixture, &partition);
     assert_whole(&fixture.notes.lsns(), 1);
+    partition.stop();
+}
+
+#[test]
+fn records_about_jobs_alone_are_left_out_where_it_can_do_without_them() {
+    let fixture = Fixture::new();
+    let notes = &fixture.notes;
+    let leave_out = |leaves_out| notes.kept.lock().unwrap().leaves_out = leaves_out;
+    let wait_for = |lsn| notes.wait(|kept| kept.covered >= lsn);
+    let pause = |partition: &Partition, paused| {
+        submit(partition, Command::PauseQueue(PauseQueue { queue: queue(), paused }));
+    };
+    let partition = fixture.open(Options::default());
+    create(&partition);
+    // Behind the epoch, the opening, and the first job with its queue.
+    let mut lsn = 3;
+    wait_for(lsn);
+    let mut expected = vec![2, 3];
+    for _ in 0..3 {
+        leave_out(true);
+        (0..50).for_each(|_| create(&partition));
+        lsn += 50;
+        wait_for(lsn);
+        assert_eq!(notes.lsns(), expected, "none of them was given");
+        assert_eq!(partition.follow_lag().bytes(), 0, "and none of them is missing");
+        pause(&partition, true);
+        lsn += 1;
+        expected.push(lsn);
+        wait_for(lsn);
+        assert_eq!(notes.lsns(), expected, "what is about more is given");
+        leave_out(false);
+        (0..20).for_each(|_| create(&partition));
+        expected.extend(lsn + 1..=lsn + 20);
+        lsn += 20;
+        wait_for(lsn);
+        assert_eq!(notes.lsns(), expected, "and so is everything, where it is wanted");
+        pause(&partition, false);
+        lsn += 1;
+        expected.push(lsn);
+        wait_for(lsn);
+    }
+    // What was there before a start is given, whatever it is about.
+    notes.kept.lock().unwrap().flushes_to_fail = u32::MAX;
+    create(&partition);
+    expected.push(lsn + 1);
+    partition.kill();
+    notes.kept.lock().unwrap().flushes_to_fail = 0;
+    leave_out(true);
+    let partition = fixture.open(Options::default());
+    wait_for(lsn + 1);
+    let lsns = notes.lsns();
+    assert!(lsns.starts_with(&expected), "{lsns:?} begins as {expected:?}");
     partition.stop();
 }

@@ -225,6 +225,41 @@ pub enum Event<'a> {
     Schedule(ScheduleEvent<'a>),
 }
 
+impl Event<'_> {
+    /// Whether it is about one job and nothing else. What a flow or a schedule does with a job comes
+    /// with an event of its own, so a read model without rows of jobs can leave these out.
+    pub fn is_of_job(&self) -> bool {
+        match self {
+            Event::JobCreated(_)
+            | Event::JobActivated(_)
+            | Event::JobReturned { .. }
+            | Event::LeaseExtended { .. }
+            | Event::JobProgressed { .. }
+            | Event::JobLogged { .. }
+            | Event::JobRetried { .. }
+            | Event::JobReadied { .. }
+            | Event::JobReleased { .. }
+            | Event::IncidentRaised { .. }
+            | Event::IncidentResolved { .. }
+            | Event::CancelAsked { .. }
+            | Event::JobUpdated { .. }
+            | Event::JobAlerted { .. }
+            | Event::JobEnded { .. } => true,
+            Event::PartitionOpened { .. }
+            | Event::LeasesMoved { .. }
+            | Event::QueueCreated { .. }
+            | Event::QueueConfigured { .. }
+            | Event::QueuePaused { .. }
+            | Event::LimitConfigured { .. }
+            | Event::RateFreed { .. }
+            | Event::DocumentPut { .. }
+            | Event::DocumentDeleted { .. }
+            | Event::Flow(_)
+            | Event::Schedule(_) => false,
+        }
+    }
+}
+
 /// See [`Event::JobCreated`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobCreated<'a> {

@@ -38,6 +38,10 @@ impl Follower for Feed {
         self.0.take(record.lsn, record.time_ms, record.payload);
     }
 
+    fn leave_out(&self, time_ms: u64) -> bool {
+        self.0.leave_out(time_ms)
+    }
+
     fn miss(&self, first_lsn: u64, last_lsn: u64) {
         self.0.miss(first_lsn, last_lsn);
     }

@@ -7,7 +7,7 @@ pub(crate) mod workflow;
 use std::path::Path;
 
 use windlass_history::{History, Options, Origin};
-use windlass_record::codec::{Encoder, Payloads, VERSION, encode_event};
+use windlass_record::codec::{Decoder, Encoder, Payloads, VERSION, decode_event, encode_event};
 use windlass_record::event::{Event, JobActivated, JobCreated, Outcome};
 use windlass_record::flow::{
     DefinitionDeployed, DefinitionKind, ElementEntered, FlowEvent, InstanceStarted, JobRole, Key,
@@ -43,6 +43,18 @@ pub(crate) fn key(key: u64) -> Key {
 
 pub(crate) fn flow(event: FlowEvent<'_>) -> Event<'_> {
     Event::Flow(event)
+}
+
+/// Whether a record is one of those that may be left out.
+pub(crate) fn is_of_jobs_alone(record: &[u8]) -> bool {
+    let mut from = Decoder::new(record);
+    assert_eq!(from.u8().unwrap(), VERSION);
+    from.u64().unwrap();
+    let mut of_jobs = true;
+    while !from.is_empty() {
+        of_jobs &= decode_event(&mut from, &mut NoBytes).unwrap().is_of_job();
+    }
+    of_jobs
 }
 
 impl Feed {
