@@ -224,6 +224,8 @@ impl BatchHeader {
 #[derive(Debug)]
 pub struct BatchBuilder {
     bytes: Vec<u8>,
+    /// Where the batch begins in them: at a block of the memory, so that a disk can take it from there.
+    begin: usize,
     started: Option<Started>,
 }
 
@@ -246,7 +248,7 @@ impl BatchBuilder {
     /// A builder with a buffer of its own.
     #[must_use]
     pub fn new() -> Self {
-        Self { bytes: Vec::new(), started: None }
+        Self { bytes: Vec::new(), begin: 0, started: None }
     }
 
     /// A builder that uses the memory of a batch that is done with.
@@ -254,13 +256,14 @@ impl BatchBuilder {
     pub fn recycle(batch: Batch) -> Self {
         let mut bytes = batch.bytes;
         bytes.clear();
-        Self { bytes, started: None }
+        Self { bytes, begin: 0, started: None }
     }
 
     /// Begins a batch at `tail`; whatever was in the builder is gone.
     pub fn start(&mut self, tail: &Tail, time_ms: u64) {
         self.bytes.clear();
-        self.bytes.resize(BATCH_HEADER_BYTES, 0);
+        self.begin = self.first_block();
+        self.bytes.resize(self.begin + BATCH_HEADER_BYTES, 0);
         let seed = tail.life.seed();
         self.started = Some(Started { first: *tail, next: *tail, seed, time_ms, count: 0 });
     }
@@ -347,7 +350,7 @@ impl BatchBuilder {
     /// Bytes that an append would write now. Compare with [`LogStatus::batch_bytes_max`](crate::LogStatus).
     #[must_use]
     pub fn len_bytes(&self) -> usize {
-        self.bytes.len().next_multiple_of(BLOCK_BYTES)
+        (self.bytes.len() - self.begin).next_multiple_of(BLOCK_BYTES)
     }
 
     /// Closes the batch. A batch without frames is allowed here and refused by `append`.
@@ -357,7 +360,7 @@ impl BatchBuilder {
     #[must_use]
     pub fn finish(mut self) -> Batch {
         let started = self.started.take().expect("start() comes before finish()");
-        let frame_bytes = self.bytes.len() - BATCH_HEADER_BYTES;
+        let frame_bytes = self.bytes.len() - self.begin - BATCH_HEADER_BYTES;
         let header = BatchHeader {
             life: started.first.life,
             count: started.count,
@@ -369,8 +372,29 @@ impl BatchBuilder {
             epoch: started.first.epoch,
             partition: started.first.partition,
         };
-        self.bytes.resize(self.bytes.len().next_multiple_of(BLOCK_BYTES), 0);
-        Batch { bytes: self.bytes, header, tail_after: started.next }
+        self.bytes.resize(self.begin + self.len_bytes(), 0);
+        self.align();
+        Batch { bytes: self.bytes, begin: self.begin, header, tail_after: started.next }
+    }
+
+    /// Where the first block of the memory begins, in the bytes.
+    fn first_block(&self) -> usize {
+        self.bytes.as_ptr().align_offset(BLOCK_BYTES) % BLOCK_BYTES
+    }
+
+    /// Moves the batch to a block of the memory again, where the memory grew after the start. A larger batch than any
+    /// before grows it; the memory is recycled, so that is rare.
+    fn align(&mut self) {
+        if self.first_block() == self.begin {
+            return;
+        }
+        self.bytes.reserve(BLOCK_BYTES);
+        let begin = self.first_block();
+        let (old, end) = (self.begin..self.bytes.len(), begin + self.bytes.len() - self.begin);
+        self.bytes.resize(end.max(self.bytes.len()), 0);
+        self.bytes.copy_within(old, begin);
+        self.bytes.truncate(end);
+        self.begin = begin;
     }
 }
 
@@ -378,6 +402,8 @@ impl BatchBuilder {
 #[derive(Debug)]
 pub struct Batch {
     bytes: Vec<u8>,
+    /// Where it begins in them.
+    begin: usize,
     header: BatchHeader,
     tail_after: Tail,
 }
@@ -404,7 +430,7 @@ impl Batch {
     /// Bytes that an append writes.
     #[must_use]
     pub fn len_bytes(&self) -> usize {
-        self.bytes.len()
+        self.bytes.len() - self.begin
     }
 
     /// Record time of the batch.
@@ -435,8 +461,9 @@ impl Batch {
     pub(crate) fn seal(&mut self, durable_lsn: u64) -> &[u8] {
         assert!(durable_lsn < self.header.first_lsn, "a batch cannot be durable before its append");
         self.header.durable_lsn = durable_lsn;
-        self.header.encode_into(&mut self.bytes);
-        &self.bytes
+        let bytes = self.bytes.get_mut(self.begin..).expect("a batch begins within its bytes");
+        self.header.encode_into(bytes);
+        bytes
     }
 }
 
@@ -503,6 +530,33 @@ mod tests {
         }
         assert!(cursor.next(&bytes).is_none());
         assert_eq!((tail_after.next_lsn, tail_after.chain), (13, chain));
+    }
+
+    /// However often the memory grew: the bytes are the same, and a disk can take them from where they are.
+    #[test]
+    fn a_batch_begins_at_a_block_of_the_memory() {
+        let mut builder = BatchBuilder::new();
+        for frames in [1, 40, 400, 4_000, 3] {
+            builder.start(&tail(), 1);
+            for frame in 0..frames {
+                let payload = [u8::try_from(frame % 251).unwrap(); 100];
+                builder.frame(|buffer| buffer.extend_from_slice(&payload));
+            }
+            let bytes = builder.len_bytes();
+            let mut batch = builder.finish();
+            assert_eq!((batch.len_bytes(), batch.count()), (bytes, frames));
+            let sealed = batch.seal(9);
+            assert_eq!(sealed.as_ptr().align_offset(BLOCK_BYTES), 0, "{frames} frames");
+            assert_eq!(sealed.len(), bytes);
+            let header = BatchHeader::decode(sealed, tail().life).unwrap();
+            let mut cursor = FrameCursor::new(&header);
+            for frame in 0..frames {
+                let read = cursor.next(sealed).unwrap().unwrap();
+                assert_eq!(read.payload, [u8::try_from(frame % 251).unwrap(); 100]);
+            }
+            assert!(cursor.next(sealed).is_none());
+            builder = BatchBuilder::recycle(batch);
+        }
     }
 
     #[test]

@@ -14,10 +14,17 @@
 
 use std::fmt;
 use std::fs;
-use std::io;
+use std::io::{self, IoSlice};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::OFlags;
+
+use crate::batch::BLOCK_BYTES;
+use crate::little_endian::to_u64;
 
 /// A file system. Object-safe, shared between threads.
 pub trait FileSystem: Send + Sync + fmt::Debug {
@@ -58,6 +65,12 @@ pub trait File: Send + Sync + fmt::Debug {
     /// Writes all of `bytes`; the file grows when they reach past its end.
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()>;
 
+    /// The same for bytes that are hardly read again: past the system's cache, where it has a way. Whole blocks at a
+    /// block's place, from memory that begins at one, take that way.
+    fn write_blocks(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        self.write_at(bytes, offset)
+    }
+
     /// Writes so many zeros, all of which the disk then has a place for. Cheaper than writing bytes, where the system
     /// has a way.
     fn write_zeros(&self, len_bytes: usize, offset: u64) -> io::Result<()> {
@@ -82,7 +95,21 @@ pub trait Lock: Send + Sync + fmt::Debug {}
 pub struct OsFileSystem;
 
 #[derive(Debug)]
-struct OsFile(fs::File);
+struct OsFile {
+    file: fs::File,
+    /// The same file once more, past the page cache; nothing where that cannot be.
+    direct: OnceLock<Option<fs::File>>,
+    /// It took the flag, and then not the write.
+    refuses_direct: AtomicBool,
+}
+
+/// Zeros to write; a disk takes them from here again and again.
+#[repr(align(4096))]
+struct Zeros([u8; 16 * BLOCK_BYTES]);
+
+const _: () = assert!(align_of::<Zeros>() == BLOCK_BYTES);
+
+static ZEROS: Zeros = Zeros([0; 16 * BLOCK_BYTES]);
 
 #[derive(Debug)]
 struct OsLock(#[allow(dead_code, reason = "held for its lock, which ends with the file")] fs::File);
@@ -110,12 +137,12 @@ impl FileSystem for OsFileSystem {
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn File>> {
         let file = fs::File::options().read(true).write(true).create_new(true).open(path)?;
-        Ok(Box::new(OsFile(file)))
+        Ok(Box::new(OsFile::new(file)))
     }
 
     fn open(&self, path: &Path) -> io::Result<Box<dyn File>> {
         let file = fs::File::options().read(true).write(true).open(path)?;
-        Ok(Box::new(OsFile(file)))
+        Ok(Box::new(OsFile::new(file)))
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<String>> {
@@ -157,12 +184,35 @@ impl FileSystem for OsFileSystem {
     }
 }
 
+impl OsFile {
+    fn new(file: fs::File) -> OsFile {
+        OsFile { file, direct: OnceLock::new(), refuses_direct: AtomicBool::new(false) }
+    }
+
+    fn direct(&self) -> Option<&fs::File> {
+        let open = || {
+            // By the handle and not by the name, which may be another file's by now.
+            let path = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+            let flags = i32::try_from(OFlags::DIRECT.bits()).ok()?;
+            fs::File::options().write(true).custom_flags(flags).open(path).ok()
+        };
+        let direct = self.direct.get_or_init(open).as_ref();
+        direct.filter(|_| !self.refuses_direct.load(Ordering::Relaxed))
+    }
+}
+
+/// Whether the file system says that it cannot do this, not that it failed. The rest of a short write may be no
+/// whole blocks.
+fn is_refusal(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported)
+}
+
 impl File for OsFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         let mut filled = 0;
         while let Some(rest) = buffer.get_mut(filled..).filter(|rest| !rest.is_empty()) {
-            let at = offset + crate::little_endian::to_u64(filled);
-            match std::os::unix::fs::FileExt::read_at(&self.0, rest, at) {
+            let at = offset + to_u64(filled);
+            match FileExt::read_at(&self.file, rest, at) {
                 Ok(0) => break,
                 Ok(count) => filled += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -173,34 +223,99 @@ impl File for OsFile {
     }
 
     fn write_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        std::os::unix::fs::FileExt::write_all_at(&self.0, bytes, offset)
+        self.file.write_all_at(bytes, offset)
+    }
+
+    fn write_blocks(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
+        let is_block = bytes.as_ptr().align_offset(BLOCK_BYTES) == 0
+            && bytes.len().is_multiple_of(BLOCK_BYTES);
+        if !is_block || !offset.is_multiple_of(to_u64(BLOCK_BYTES)) {
+            return self.write_at(bytes, offset);
+        }
+        let direct = self.direct().map(|direct| direct.write_all_at(bytes, offset));
+        match direct {
+            None => self.write_at(bytes, offset),
+            Some(Err(error)) if is_refusal(&error) => {
+                self.refuses_direct.store(true, Ordering::Relaxed);
+                self.write_at(bytes, offset)
+            }
+            Some(result) => result,
+        }
     }
 
     /// Past the page cache: nobody is about to read them, and copying them there costs more than writing them.
     fn write_zeros(&self, len_bytes: usize, offset: u64) -> io::Result<()> {
-        /// What a disk asks of the memory that it takes bytes from.
-        const ALIGN: usize = 4096;
-        let memory = vec![0; len_bytes + ALIGN];
-        let aligned = memory.as_ptr().align_offset(ALIGN);
-        let zeros = memory.get(aligned..).and_then(|memory| memory.get(..len_bytes));
-        let zeros = zeros.expect("there is room to align them");
-        let flags = rustix::fs::fcntl_getfl(&self.0)?;
-        // Some file systems cannot, or not with this length.
-        let direct = rustix::fs::fcntl_setfl(&self.0, flags | OFlags::DIRECT)
-            .is_ok_and(|()| self.write_at(zeros, offset).is_ok());
-        rustix::fs::fcntl_setfl(&self.0, flags)?;
-        if direct { Ok(()) } else { self.write_at(zeros, offset) }
+        let slices = [IoSlice::new(&ZEROS.0); 16];
+        let mut written = 0;
+        while written < len_bytes {
+            let at = offset + to_u64(written);
+            let left = len_bytes - written;
+            let whole = slices.get(..(left / ZEROS.0.len()).min(slices.len())).unwrap_or_default();
+            let direct = if whole.is_empty() { None } else { self.direct() };
+            written += match direct.map(|direct| rustix::io::pwritev(direct, whole, at)) {
+                Some(Ok(count)) if count > 0 => count,
+                // Whatever was wrong, this write, or the sync behind it, says so too.
+                Some(_) | None => {
+                    let rest = ZEROS.0.get(..left).unwrap_or(&ZEROS.0);
+                    self.write_at(rest, at)?;
+                    rest.len()
+                }
+            };
+        }
+        Ok(())
     }
 
     fn set_len(&self, len_bytes: u64) -> io::Result<()> {
-        self.0.set_len(len_bytes)
+        self.file.set_len(len_bytes)
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.file.sync_data()
     }
 
     fn len_bytes(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Past the cache or not: whoever reads the file sees what was written last.
+    #[test]
+    fn blocks_zeros_and_bytes_are_read_back_as_they_were_written() {
+        let dir = tempfile::tempdir().unwrap();
+        // Where there is a file system in memory, one that may not know the way past the cache.
+        let shared = tempfile::tempdir_in("/dev/shm");
+        for dir in [Some(dir.path()), shared.as_ref().ok().map(|dir| dir.path())] {
+            let Some(dir) = dir else { continue };
+            let file = OsFileSystem.create(&dir.join("file")).unwrap();
+            let mut expected = vec![0; 40 * BLOCK_BYTES + 17];
+            file.write_zeros(expected.len(), 0).unwrap();
+            let memory: Vec<u8> =
+                (0..8 * BLOCK_BYTES).map(|at| u8::try_from(at % 251).unwrap()).collect();
+            let aligned = memory.as_ptr().align_offset(BLOCK_BYTES);
+            let writes = [
+                (aligned..aligned + 2 * BLOCK_BYTES, 3 * BLOCK_BYTES),
+                (aligned..aligned + 2 * BLOCK_BYTES, 4 * BLOCK_BYTES),
+                (aligned + 1..aligned + 1 + BLOCK_BYTES, 5 * BLOCK_BYTES),
+                (aligned..aligned + BLOCK_BYTES, 7 * BLOCK_BYTES + 5),
+                (aligned..aligned + 100, 9 * BLOCK_BYTES),
+                (aligned..aligned + BLOCK_BYTES, 39 * BLOCK_BYTES),
+            ];
+            let mut read = vec![1; expected.len()];
+            for (bytes, at) in writes {
+                file.write_blocks(&memory[bytes.clone()], to_u64(at)).unwrap();
+                expected[at..at + bytes.len()].copy_from_slice(&memory[bytes]);
+                // What is read stands in the cache from then on, and the next write goes past it.
+                assert_eq!(file.read_at(&mut read, 0).unwrap(), expected.len());
+                assert!(read == expected, "after the write at {at}");
+            }
+            file.sync_data().unwrap();
+            let again = OsFileSystem.open(&dir.join("file")).unwrap();
+            assert_eq!(again.read_at(&mut read, 0).unwrap(), expected.len());
+            assert!(read == expected);
+        }
     }
 }

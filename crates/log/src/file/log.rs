@@ -191,7 +191,7 @@ impl FileLog {
             if let Some(header) = &header {
                 active.file.write_at(&header.encode(), 0)?;
             }
-            active.file.write_at(sealed, active.offset)?;
+            active.file.write_blocks(sealed, active.offset)?;
             active.file.sync_data()
         };
         write().map_err(|error| {
