@@ -92,14 +92,14 @@ fn grpc_corpus(_: &Remains) -> Vec<Vec<u8>> {
         retries: Some(3),
         delay_ms: 5,
         payload: "{}".into(),
-        options: Some(v1::JobOptions {
+        options: Some(Box::new(v1::JobOptions {
             unique_key: "once".to_owned(),
             retry: Some(v1::RetryPolicy { policy: Some(retry) }),
             exhausted: 1,
             waiting: Some(v1::Deadline { after_ms: 10, outcome: 2 }),
             cancel: 2,
             ..v1::JobOptions::default()
-        }),
+        })),
         ..v1::NewJob::default()
     };
     let fail = v1::Fail { message: "broken".to_owned(), retries: Some(-1), ..v1::Fail::default() };

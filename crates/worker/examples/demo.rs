@@ -315,7 +315,7 @@ async fn create(client: &Client, files: &[File]) -> Outcome<BTreeSet<u64>> {
                 group: file.group.clone(),
                 priority,
                 payload: wanted.to_string().into(),
-                options: Some(v1::JobOptions {
+                options: Some(Box::new(v1::JobOptions {
                     retry: Some(v1::RetryPolicy {
                         policy: Some(v1::retry_policy::Policy::Exponential(
                             v1::retry_policy::Exponential {
@@ -326,7 +326,7 @@ async fn create(client: &Client, files: &[File]) -> Outcome<BTreeSet<u64>> {
                         )),
                     }),
                     ..v1::JobOptions::default()
-                }),
+                })),
                 ..v1::NewJob::default()
             });
         }

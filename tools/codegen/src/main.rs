@@ -25,6 +25,8 @@ struct Source {
     targets: &'static [(Half, &'static str)],
     /// How fields of type `bytes` come.
     bytes: &'static [&'static str],
+    /// Fields behind a pointer: what few messages have, in messages that come by the hundred.
+    boxed: &'static [&'static str],
 }
 
 /// Which half of the service a crate gets.
@@ -45,6 +47,7 @@ const SOURCES: &[Source] = &[
             (Half::Client, "crates/worker/src/generated"),
         ],
         bytes: &["."],
+        boxed: &["windlass.v1.NewJob.options", "windlass.v1.JobView.options"],
     },
     Source {
         proto: "crates/api-zeebe/proto/gateway.proto",
@@ -56,6 +59,7 @@ const SOURCES: &[Source] = &[
             (Half::Client, "crates/api-zeebe/tests/generated"),
         ],
         bytes: &["."],
+        boxed: &[],
     },
     Source {
         proto: "crates/api-zeebe/proto/grpc/health/v1/health.proto",
@@ -67,6 +71,7 @@ const SOURCES: &[Source] = &[
             (Half::Client, "crates/api-zeebe/tests/generated"),
         ],
         bytes: &[],
+        boxed: &[],
     },
 ];
 
@@ -100,6 +105,9 @@ fn generate(source: &Source) -> Result<(), Box<dyn Error>> {
             .out_dir(&scratch);
         for path in source.bytes {
             builder = builder.bytes(path);
+        }
+        for path in source.boxed {
+            builder = builder.boxed(path);
         }
         builder.compile_fds(descriptors.clone())?;
         let body = fs::read_to_string(scratch.join(source.file))?;

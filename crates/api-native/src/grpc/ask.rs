@@ -57,7 +57,7 @@ pub(super) fn create(job: v1::NewJob) -> Asked<Command> {
         retries: some_retries(job.retries)?.unwrap_or(RETRIES_DEFAULT),
         due: words::due(job.due_ms, job.delay_ms),
         payload: shared(&job.payload),
-        options: job.options.map(options).transpose()?.map(Box::new),
+        options: job.options.map(|given| options(*given)).transpose()?.map(Box::new),
     }))
 }
 

@@ -85,7 +85,7 @@ pub(super) fn job_view(view: JobView) -> v1::JobView {
             code: incident.code.into(),
             since_ms: incident.since_ms,
         });
-        shown.options = Some(options(extra.options));
+        shown.options = Some(Box::new(options(extra.options)));
     }
     shown
 }

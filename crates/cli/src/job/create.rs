@@ -156,7 +156,7 @@ fn new_job(online: &Online, args: &CreateArgs) -> Result<v1::NewJob, Failure> {
         retries: args.retries,
         delay_ms: args.delay.map(millis).unwrap_or_default(),
         // Most jobs have none, and then the server keeps none.
-        options: (options != v1::JobOptions::default()).then_some(options),
+        options: (options != v1::JobOptions::default()).then(|| Box::new(options)),
         ..v1::NewJob::default()
     })
 }

@@ -62,6 +62,9 @@ pub struct Job {
     pub(crate) dirty: u32,
 }
 
+/// There is one for every job that waits.
+const _: () = assert!(size_of::<Job>() == 104);
+
 /// Small facts of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flags(pub(crate) u8);

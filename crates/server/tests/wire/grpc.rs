@@ -46,7 +46,10 @@ async fn a_batch_answers_for_each_item() {
     let bench = Bench::start().await;
     let mut grpc = bench.grpc().await;
     let unique = |key: &str| v1::NewJob {
-        options: Some(v1::JobOptions { unique_key: key.to_owned(), ..Default::default() }),
+        options: Some(Box::new(v1::JobOptions {
+            unique_key: key.to_owned(),
+            ..Default::default()
+        })),
         ..job("q")
     };
     let jobs = vec![unique("a"), unique("a"), job(""), unique("b")];
@@ -72,7 +75,7 @@ async fn of_a_hundred_concurrent_creates_with_one_unique_key_one_wins() {
         let mut grpc = grpc.clone();
         set.spawn(async move {
             let options = v1::JobOptions { unique_key: "one".to_owned(), ..Default::default() };
-            let job = v1::NewJob { options: Some(options), ..job("q") };
+            let job = v1::NewJob { options: Some(Box::new(options)), ..job("q") };
             grpc.create_job(v1::CreateJobRequest { job: Some(job) }).await
         });
     }
@@ -99,8 +102,9 @@ async fn a_repeated_request_is_answered_with_the_first_ones_key() {
     let bench = Bench::start().await;
     let mut grpc = bench.grpc().await;
     let options = v1::JobOptions { request_id: "r-1".to_owned(), ..Default::default() };
-    let request =
-        v1::CreateJobRequest { job: Some(v1::NewJob { options: Some(options), ..job("q") }) };
+    let request = v1::CreateJobRequest {
+        job: Some(v1::NewJob { options: Some(Box::new(options)), ..job("q") }),
+    };
     let first = grpc.create_job(request.clone()).await.unwrap().into_inner();
     let second = grpc.create_job(request).await.unwrap().into_inner();
     assert_eq!((first.existing, second.existing), (false, true));
@@ -294,7 +298,8 @@ async fn cancel_at_once_and_by_asking() {
 
     let mut options = v1::JobOptions::default();
     options.set_cancel(v1::CancelPolicy::Cooperative);
-    let asked = create(&mut grpc, v1::NewJob { options: Some(options), ..job("q") }).await;
+    let asked =
+        create(&mut grpc, v1::NewJob { options: Some(Box::new(options)), ..job("q") }).await;
     let taken = take(&mut grpc, "q", 1).await.remove(0);
     assert!(grpc.cancel_job(cancel(asked, false)).await.unwrap().into_inner().pending);
     let extend =
@@ -352,7 +357,10 @@ async fn queues_and_limits_are_configured_listed_and_paused() {
     };
     grpc.configure_limit(limit).await.unwrap();
     let limited = || v1::NewJob {
-        options: Some(v1::JobOptions { concurrency_key: "cpu".to_owned(), ..Default::default() }),
+        options: Some(Box::new(v1::JobOptions {
+            concurrency_key: "cpu".to_owned(),
+            ..Default::default()
+        })),
         ..job("limited")
     };
     create(&mut grpc, limited()).await;
@@ -456,7 +464,9 @@ async fn bad_input_is_refused_with_a_code_and_a_sentence() {
     let options = |change: fn(&mut v1::JobOptions)| {
         let mut options = v1::JobOptions::default();
         change(&mut options);
-        v1::CreateJobRequest { job: Some(v1::NewJob { options: Some(options), ..job("q") }) }
+        v1::CreateJobRequest {
+            job: Some(v1::NewJob { options: Some(Box::new(options)), ..job("q") }),
+        }
     };
     let creates = [
         (v1::CreateJobRequest { job: None }, "field-missing"),

@@ -190,7 +190,7 @@ async fn cancel_reaches_the_worker_over_its_stream() {
     let mut grpc = bench.grpc().await;
     let mut options = v1::JobOptions::default();
     options.set_cancel(v1::CancelPolicy::Cooperative);
-    let key = create(&mut grpc, v1::NewJob { options: Some(options), ..job("q") }).await;
+    let key = create(&mut grpc, v1::NewJob { options: Some(Box::new(options)), ..job("q") }).await;
     let mut worker = Worker::open(&mut grpc, "q", 1).await;
     let taken = worker.jobs(1).await.remove(0);
     let cancel = v1::CancelJobRequest { key, ..Default::default() };

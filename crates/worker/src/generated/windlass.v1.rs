@@ -36,8 +36,8 @@ pub struct NewJob {
     pub delay_ms: u64,
     #[prost(bytes = "bytes", tag = "9")]
     pub payload: ::prost::bytes::Bytes,
-    #[prost(message, optional, tag = "10")]
-    pub options: ::core::option::Option<JobOptions>,
+    #[prost(message, optional, boxed, tag = "10")]
+    pub options: ::core::option::Option<::prost::alloc::boxed::Box<JobOptions>>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct JobOptions {
@@ -609,8 +609,8 @@ pub struct JobView {
     pub cancel_asked: bool,
     #[prost(message, optional, tag = "23")]
     pub incident: ::core::option::Option<IncidentView>,
-    #[prost(message, optional, tag = "24")]
-    pub options: ::core::option::Option<JobOptions>,
+    #[prost(message, optional, boxed, tag = "24")]
+    pub options: ::core::option::Option<::prost::alloc::boxed::Box<JobOptions>>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct IncidentView {
