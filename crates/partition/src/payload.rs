@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use windlass_record::codec::Payloads;
 use windlass_record::id::{Payload, PayloadHandle};
 
@@ -17,27 +18,21 @@ enum Place {
         bytes: Arc<[u8]>,
         /// The checkpoint that holds it, by its number; 0 is none yet.
         saved_in: u32,
-        /// Its key there.
+        /// Its key there, if one does.
         key: StoreKey,
     },
     Stored(StoreKey),
 }
 
-/// The key of a payload in the checkpoint store. Jobs' are all alike but for eight bytes.
-#[derive(Clone, Debug, Default)]
-enum StoreKey {
-    #[default]
-    None,
-    Job(u64),
-    /// Behind one more pointer, so that jobs' keys take no room for its length.
-    Other(Box<OtherKey>),
-}
+/// The key of a payload in the checkpoint store: that of a job by its eight bytes, as all of those
+/// are alike but for these. Others are [`OTHER`] and stand beside.
+type StoreKey = u64;
 
-#[derive(Clone, Debug)]
-struct OtherKey(Box<[u8]>);
+/// No job has this key: counters of partitions do not come so far.
+const OTHER: StoreKey = u64::MAX;
 
 /// There is one for every payload.
-const _: () = assert!(size_of::<Place>() == 40);
+const _: () = assert!(size_of::<Place>() == 32);
 
 /// Where the bytes of a payload are.
 #[derive(Clone, Debug)]
@@ -52,6 +47,8 @@ pub enum Bytes {
 #[derive(Debug, Default)]
 pub struct PayloadStore {
     pages: Vec<Vec<Place>>,
+    /// Keys of payloads that are not jobs', by the number of their place.
+    other_keys: FxHashMap<u32, Box<[u8]>>,
     free: Vec<u32>,
     resident_bytes: u64,
     /// Payloads saved in checkpoints up to this one may be evicted.
@@ -59,7 +56,8 @@ pub struct PayloadStore {
     hand: u32,
 }
 
-const PAGE_BITS: u32 = 12;
+/// Two megabytes: what an allocator adds to a page is little beside it.
+const PAGE_BITS: u32 = 16;
 const PAGE_LEN: usize = 1 << PAGE_BITS;
 
 impl PayloadStore {
@@ -71,7 +69,7 @@ impl PayloadStore {
         let len = length(bytes);
         self.resident_bytes += u64::from(len);
         let bytes = bytes.clone();
-        self.put(Place::Resident { bytes, saved_in: 0, key: StoreKey::None }, len)
+        self.put(Place::Resident { bytes, saved_in: 0, key: OTHER }, len)
     }
 
     /// A payload that stands in the checkpoint store.
@@ -79,7 +77,10 @@ impl PayloadStore {
         if len == 0 {
             return Payload::EMPTY;
         }
-        self.put(Place::Stored(StoreKey::of(key)), len)
+        let payload = self.put(Place::Stored(OTHER), len);
+        let key = self.store_key(payload.handle, key);
+        *self.place_mut(payload.handle) = Place::Stored(key);
+        payload
     }
 
     /// Where the bytes of a payload are.
@@ -89,7 +90,7 @@ impl PayloadStore {
         }
         match self.place(payload.handle) {
             Place::Resident { bytes, .. } => Bytes::Here(bytes.clone()),
-            Place::Stored(key) => Bytes::Stored(key.to_bytes()),
+            Place::Stored(key) => Bytes::Stored(self.key_bytes(payload.handle, *key)),
             Place::Vacant => unreachable!("a payload is used while it is kept"),
         }
     }
@@ -103,6 +104,9 @@ impl PayloadStore {
             Place::Stored(_) => {}
             Place::Vacant => unreachable!("a payload is freed once"),
         }
+        if !self.other_keys.is_empty() {
+            self.other_keys.remove(&payload.handle.0);
+        }
         self.free.push(payload.handle.0);
     }
 
@@ -111,10 +115,11 @@ impl PayloadStore {
         if payload.handle == PayloadHandle::EMPTY {
             return Arc::default();
         }
+        let store_key = self.store_key(payload.handle, key);
         match self.place_mut(payload.handle) {
-            Place::Resident { bytes, saved_in, key: place_key } => {
+            Place::Resident { bytes, saved_in, key } => {
                 *saved_in = checkpoint;
-                *place_key = StoreKey::of(key);
+                *key = store_key;
                 bytes.clone()
             }
             Place::Stored(_) | Place::Vacant => {
@@ -131,7 +136,11 @@ impl PayloadStore {
     /// Evicts payloads that a checkpoint holds while there is more than the budget, looking at a
     /// bounded number of them.
     pub(crate) fn evict(&mut self, budget_bytes: u64, looks_max: u32) {
-        let places = u32::try_from(self.pages.len() * PAGE_LEN).unwrap_or(u32::MAX);
+        if self.resident_bytes <= budget_bytes {
+            return;
+        }
+        let places: usize = self.pages.iter().map(Vec::len).sum();
+        let places = u32::try_from(places).unwrap_or(u32::MAX);
         let mut looks = 0;
         while self.resident_bytes > budget_bytes && looks < looks_max.min(places) {
             looks += 1;
@@ -148,7 +157,7 @@ impl PayloadStore {
                 && *saved_in <= saved_through
             {
                 self.resident_bytes -= u64::from(length(bytes));
-                *place = Place::Stored(key.clone());
+                *place = Place::Stored(*key);
             }
         }
     }
@@ -171,6 +180,28 @@ impl PayloadStore {
         page.push(place);
         let number = u32::try_from(number).expect("payloads are bounded by jobs");
         Payload { handle: PayloadHandle(number), len }
+    }
+
+    /// What a place says of its key.
+    fn store_key(&mut self, handle: PayloadHandle, key: &[u8]) -> StoreKey {
+        if let (Some((b'p', raw)), 9) = (key.split_first(), key.len())
+            && let Ok(raw) = <[u8; 8]>::try_from(raw)
+            && u64::from_be_bytes(raw) != OTHER
+        {
+            return u64::from_be_bytes(raw);
+        }
+        self.other_keys.insert(handle.0, key.into());
+        OTHER
+    }
+
+    fn key_bytes(&self, handle: PayloadHandle, key: StoreKey) -> Vec<u8> {
+        if key == OTHER {
+            let key = self.other_keys.get(&handle.0);
+            return key.expect("a stored payload that is not a job's has its key here").to_vec();
+        }
+        let mut bytes = vec![b'p'];
+        bytes.extend_from_slice(&key.to_be_bytes());
+        bytes
     }
 
     fn place(&self, handle: PayloadHandle) -> &Place {
@@ -211,29 +242,6 @@ impl Payloads for PayloadStore {
     }
 }
 
-impl StoreKey {
-    fn of(key: &[u8]) -> StoreKey {
-        if let (Some((b'p', raw)), 9) = (key.split_first(), key.len())
-            && let Ok(raw) = <[u8; 8]>::try_from(raw)
-        {
-            return StoreKey::Job(u64::from_be_bytes(raw));
-        }
-        StoreKey::Other(Box::new(OtherKey(key.into())))
-    }
-
-    fn to_bytes(&self) -> Vec<u8> {
-        match self {
-            StoreKey::None => Vec::new(),
-            StoreKey::Job(raw) => {
-                let mut key = vec![b'p'];
-                key.extend_from_slice(&raw.to_be_bytes());
-                key
-            }
-            StoreKey::Other(key) => key.0.to_vec(),
-        }
-    }
-}
-
 fn length(bytes: &[u8]) -> u32 {
     u32::try_from(bytes.len()).expect("payloads are bounded far below 4 GiB")
 }
@@ -251,7 +259,7 @@ mod tests {
         store.evict(0, 1000);
         assert!(matches!(store.get(a), Bytes::Here(_)), "the checkpoint is not durable yet");
         store.saved_through(1);
-        store.evict(0, PAGE_LEN as u32);
+        store.evict(0, 2);
         let Bytes::Stored(key) = store.get(a) else { panic!("evicted") };
         assert_eq!(key, [b'p', 0, 0, 0, 0, 0, 0, 0, 7]);
         assert!(matches!(store.get(b), Bytes::Here(_)), "in no checkpoint");
@@ -260,5 +268,28 @@ mod tests {
         store.free(b);
         assert_eq!(store.resident_bytes(), 0);
         assert_eq!(store.keep(b"c").handle, b.handle, "places are reused");
+    }
+
+    #[test]
+    fn keys_that_are_not_jobs_are_kept_as_long_as_their_payload() {
+        let mut store = PayloadStore::default();
+        let document = store.keep(b"aaaa");
+        let like_a_job = [&[b'p'][..], &[0xff; 8]].concat();
+        let loaded = store.keep_stored(&like_a_job, 4);
+        store.save(document, b"D document", 1);
+        store.saved_through(1);
+        store.evict(0, 2);
+        let key = |store: &PayloadStore, payload| match store.get(payload) {
+            Bytes::Stored(key) => key,
+            Bytes::Here(bytes) => panic!("{bytes:?} is here"),
+        };
+        assert_eq!(key(&store, document), b"D document");
+        assert_eq!(key(&store, loaded), like_a_job);
+        store.free(document);
+        let job = store.keep_stored(b"p\x00\x00\x00\x00\x00\x00\x00\x09", 1);
+        assert_eq!(job.handle, document.handle);
+        assert_eq!(key(&store, job), b"p\x00\x00\x00\x00\x00\x00\x00\x09");
+        store.free(loaded);
+        assert!(store.other_keys.is_empty());
     }
 }
