@@ -13,7 +13,7 @@ const PAYLOAD_BYTES = 200;
 const WORKERS = 4;
 // Rounds of creates under way at once where the shape has no schedule.
 const PRODUCERS = 2;
-const UNACKNOWLEDGED_MAX = 4096;
+const UNACKNOWLEDGED_MAX = 8192;
 const JOBS_MAX = 1 << 22;
 const DRAIN_MAX_MS = 60_000;
 const AFTERMATH_MS = 200;

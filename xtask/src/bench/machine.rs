@@ -6,6 +6,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use super::failure::{Context, Result};
+use super::memory::touch_gb_per_s;
 
 /// Bytes of one measured write.
 const BLOCK: usize = 4096;
@@ -31,6 +32,10 @@ pub(crate) struct Machine {
     pub(crate) fsync_p50_us: f64,
     /// The same, 99th percentile.
     pub(crate) fsync_p99_us: f64,
+    /// How fast memory is written that was not looked at for a while.
+    pub(crate) memory_first_gb_per_s: f64,
+    /// How fast the same memory is written when it is taken again.
+    pub(crate) memory_again_gb_per_s: f64,
 }
 
 impl Machine {
@@ -38,6 +43,7 @@ impl Machine {
     pub(crate) fn look(dir: &Path) -> Result<Self> {
         let cores = std::thread::available_parallelism().context("count the cores")?.get();
         let (fsync_p50_us, fsync_p99_us) = measure_fsync(dir)?;
+        let (memory_first_gb_per_s, memory_again_gb_per_s) = touch_gb_per_s()?;
         Ok(Self {
             cores,
             cpu: proc_value("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown".to_owned()),
@@ -50,6 +56,8 @@ impl Machine {
                 .unwrap_or(f64::NAN),
             fsync_p50_us,
             fsync_p99_us,
+            memory_first_gb_per_s,
+            memory_again_gb_per_s,
         })
     }
 }

@@ -23,7 +23,7 @@ pub(crate) const PAYLOAD_BYTES: usize = 200;
 /// Workers, each with a connection of its own.
 pub(crate) const WORKERS: usize = 4;
 /// Creates sent but not yet acknowledged in the enqueue shape, over all producers.
-const UNACKNOWLEDGED_MAX: u64 = 4096;
+const UNACKNOWLEDGED_MAX: u64 = 8192;
 /// Job numbers in one run; a run that uses them up stops creating and is still judged.
 const JOBS_MAX: u64 = 1 << 24;
 /// How long the jobs of a run may take to finish after the last was created.

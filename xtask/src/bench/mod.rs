@@ -6,7 +6,8 @@
 //! [`postgres_graphile`], the last two through [`node`]); [`mod@instances`] runs process instances on
 //! ourselves and on the real Zeebe broker, [`mod@workflows`] runs workflows on ourselves and on the
 //! real Conductor server, both by a Java that [`java`] finds; [`mod@syncs`] are syncs of made-up
-//! records and of real connectors, beside PyAirbyte and Meltano; [`machine`] looks at the machine; [`report`] prints.
+//! records and of real connectors, beside PyAirbyte and Meltano; [`machine`] looks at the
+//! machine, [`memory`] has its memory ready; [`report`] prints.
 //!
 //! Everything listens on 127.0.0.1 at a free port, keeps its data below `target/bench` and is
 //! gone when the bench ends. What is missing is installed with the ordinary package clients, or
@@ -21,6 +22,7 @@ mod instances;
 mod java;
 mod machine;
 mod measure;
+mod memory;
 mod nats;
 mod node;
 mod peer;
@@ -209,7 +211,14 @@ impl Series<'_> {
         let mut pickups = Vec::new();
         for repeat in 1..=self.plan.repeats {
             let shape = Shape { load, warmup: self.plan.warmup, window: self.plan.window };
-            let figures = self.peer.measure(shape)?;
+            let figures = match load {
+                Load::Enqueue => {
+                    let lasts = shape.warmup + shape.window;
+                    let measure = || self.peer.measure(shape);
+                    memory::Backed::for_a_run(lasts)?.give_back_during(lasts, measure)?
+                }
+                Load::Closed { .. } | Load::Open { .. } => self.peer.measure(shape)?,
+            };
             eprintln!("bench: {} {load:?} run {repeat}: {}", self.name, in_words(&figures));
             rates.add(figures.rate_per_s);
             pickups.extend(figures.pickup_ms);

@@ -126,6 +126,8 @@ impl Report {
                 "load_before": machine.load_before,
                 "fsync_p50_us": rounded(machine.fsync_p50_us, 1),
                 "fsync_p99_us": rounded(machine.fsync_p99_us, 1),
+                "memory_first_gb_per_s": rounded(machine.memory_first_gb_per_s, 2),
+                "memory_again_gb_per_s": rounded(machine.memory_again_gb_per_s, 2),
             },
             "systems": systems,
             "ratios": {
@@ -215,6 +217,10 @@ impl Report {
             format!(
                 "fsync (4 KiB overwrite + fdatasync): p50 {:.0} us, p99 {:.0} us",
                 machine.fsync_p50_us, machine.fsync_p99_us
+            ),
+            format!(
+                "memory: {:.2} GB/s where it was not touched for a while, {:.2} GB/s when taken again",
+                machine.memory_first_gb_per_s, machine.memory_again_gb_per_s
             ),
             "payload 200 bytes, 4 workers; median (lowest - highest) of the runs".to_owned(),
             String::new(),

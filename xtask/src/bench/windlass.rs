@@ -17,7 +17,7 @@ use super::server::{self, Server};
 /// The queue that is measured.
 pub(crate) const QUEUE: &str = "bench";
 /// Jobs in a batch of creates, and the least that is worth one in the closed loop.
-const CREATES_MAX: u64 = 512;
+const CREATES_MAX: u64 = 1_024;
 const CREATES_MIN: u64 = 64;
 /// Batches of creates under way at once.
 const PRODUCERS: usize = 8;
