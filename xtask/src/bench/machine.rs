@@ -47,9 +47,7 @@ impl Machine {
         Ok(Self {
             cores,
             cpu: proc_value("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown".to_owned()),
-            memory_mib: proc_value("/proc/meminfo", "MemTotal")
-                .and_then(|value| value.split(' ').next()?.parse::<u64>().ok())
-                .map_or(0, |kib| kib / 1024),
+            memory_mib: memory_mib("MemTotal"),
             kernel: first_word("/proc/sys/kernel/osrelease").unwrap_or_default(),
             load_before: first_word("/proc/loadavg")
                 .and_then(|word| word.parse().ok())
@@ -80,6 +78,13 @@ fn measure_fsync(dir: &Path) -> Result<(f64, f64)> {
     micros.sort_by(f64::total_cmp);
     let at = |rank: usize| micros.get(rank).copied().unwrap_or(f64::NAN);
     Ok((at(WRITES / 2), at(WRITES * 99 / 100)))
+}
+
+/// What the kernel says of its memory under a name; 0 if nothing.
+pub(crate) fn memory_mib(name: &str) -> u64 {
+    proc_value("/proc/meminfo", name)
+        .and_then(|value| value.split(' ').next()?.parse::<u64>().ok())
+        .map_or(0, |kib| kib / 1024)
 }
 
 fn proc_value(path: &str, key: &str) -> Option<String> {

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use memmap2::{Advice, MmapMut};
 
 use super::failure::{Context, Result};
+use super::machine::memory_mib;
 
 /// What is touched, and given back, at once.
 const STEP_BYTES: usize = 32 << 20;
@@ -24,10 +25,12 @@ const STEPS_PER_S: usize = 16;
 pub(crate) struct Backed(Vec<MmapMut>);
 
 impl Backed {
-    /// As much as a run that fills memory for so long may take.
+    /// As much as a run that fills memory for so long may take, but at most a quarter of what is there.
     pub(crate) fn for_a_run(lasts: Duration) -> Result<Backed> {
         let seconds = usize::try_from(lasts.as_secs()).context("count the seconds of a run")?;
-        Backed::touch(STEPS_AT_ONCE + seconds * STEPS_PER_S)
+        let available_mib = usize::try_from(memory_mib("MemAvailable")).unwrap_or(usize::MAX);
+        let steps_max = available_mib / 4 / (STEP_BYTES >> 20);
+        Backed::touch(steps_max.min(STEPS_AT_ONCE + seconds * STEPS_PER_S))
     }
 
     fn touch(steps: usize) -> Result<Backed> {
