@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -16,14 +16,17 @@ use crate::bench::cases::{Latency, words};
 use crate::bench::failure::{Context, Failure, Result};
 use crate::bench::measure::{Load, Shape};
 use crate::bench::report::{Sample, rounded};
-use crate::bench::windlass::{Windlass, rss_bytes};
+use crate::bench::server::Server;
+use crate::bench::windlass::{Windlass, cpu_us, rss_bytes};
 
 /// Instances that wait for a worker that never comes.
 const WAITING: u64 = 100_000;
 /// Starts under way while filling.
 const FILLERS: u64 = 64;
-/// Before memory is read.
+/// A server rests when it used less than a twentieth of a core for so long.
 const REST: Duration = Duration::from_secs(2);
+/// How long it may take until it does.
+const REST_WITHIN: Duration = Duration::from_secs(120);
 
 #[derive(Default)]
 struct Side {
@@ -79,7 +82,7 @@ fn pair(
     ] {
         let (server, place) = start(windlass, &[])?;
         runtime.block_on(fill(&place.address, waiting))?;
-        std::thread::sleep(REST);
+        until_it_rests(&server)?;
         side.rss_bytes = rss_bytes(&server)?;
         let work = Work {
             name: "beside".to_owned(),
@@ -107,6 +110,20 @@ fn pair(
         }
     }
     Ok(())
+}
+
+/// Waits until history and checkpoint of what was filled in are written; on a slow machine that takes its time, and what is
+/// measured beside it is that.
+fn until_it_rests(server: &Server) -> Result<()> {
+    let began = Instant::now();
+    while began.elapsed() < REST_WITHIN {
+        let before_us = cpu_us(server.pid())?;
+        std::thread::sleep(REST);
+        if cpu_us(server.pid())? - before_us < REST.as_secs_f64() * 1e6 / 20.0 {
+            return Ok(());
+        }
+    }
+    Err(Failure::new("the server does not come to rest"))
 }
 
 async fn fill(address: &str, waiting: u64) -> Result<()> {
