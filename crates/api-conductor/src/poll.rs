@@ -98,7 +98,7 @@ async fn poll(face: &Face, asked: &Asked<'_>, most: u32, wait_ms: u64) -> Answer
     let queue = task_queue(domain, task_type, "", "");
     let request = PollRequest {
         wanted: Wanted {
-            queues: vec![QueueName { tenant: WORKFLOW_TENANT.into(), queue }],
+            queues: vec![QueueName { tenant: WORKFLOW_TENANT.into(), queue: queue.into() }],
             worker: worker.into(),
             lease_ms: LEASE_MS_DEFAULT,
             with_token: false,

@@ -1,5 +1,7 @@
 //! Which queues a request for jobs is about: those of one tenant, or the same ones of several.
 
+use std::sync::Arc;
+
 use windlass_gateway::Limits;
 use windlass_record::bound::Bound;
 use windlass_record::command::QueueName;
@@ -31,9 +33,11 @@ pub(crate) fn queues(
         let (bound, max, given) = (Bound::BatchItems, wide(max), wide(count));
         return Err(Rejection::TooLarge { bound, max, given }.into());
     }
+    let names: Vec<Arc<str>> = names.into_iter().map(Arc::from).collect();
     let of = |tenant: Box<str>| {
-        let named = |queue| QueueName { tenant: tenant.clone(), queue };
-        names.iter().cloned().map(named).collect::<Vec<_>>()
+        let tenant: Arc<str> = tenant.into();
+        let named = |queue: &Arc<str>| QueueName { tenant: tenant.clone(), queue: queue.clone() };
+        names.iter().map(named).collect::<Vec<_>>()
     };
     Ok(tenants.into_iter().flat_map(of).collect())
 }

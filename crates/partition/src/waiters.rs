@@ -224,7 +224,7 @@ impl Waiters {
             .queues()
             .skip(self.queues_known)
             .map(|(id, queue)| {
-                let (tenant, name) = (Box::from(&*queue.tenant), Box::from(&*queue.name));
+                let (tenant, name) = (queue.tenant.clone(), queue.name.clone());
                 (id, QueueName { tenant, queue: name })
             })
             .collect();

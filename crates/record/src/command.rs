@@ -57,13 +57,14 @@ pub enum Command {
     Schedule(ScheduleCommand),
 }
 
-/// Names a queue from outside.
+/// Names a queue from outside. Jobs of a batch share one: what each had alone, one thread took from
+/// memory and another gave back.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct QueueName {
     /// The wall of security.
-    pub tenant: Box<str>,
+    pub tenant: Arc<str>,
     /// The queue; by default the job type.
-    pub queue: Box<str>,
+    pub queue: Arc<str>,
 }
 
 /// See [`Command::CreateJob`].

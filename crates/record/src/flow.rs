@@ -7,6 +7,8 @@ mod command;
 mod event;
 mod rejection;
 
+use std::sync::Arc;
+
 pub use answer::{
     Deployed, DeployedDefinition, Evaluated, EvaluatedDecision, EvaluatedInput, EvaluatedOutput,
     FlowAnswer, MatchedRule,
@@ -28,7 +30,7 @@ use crate::id::JobKey;
 
 /// The queue in which jobs of a type wait that flows make, and that workers of the Zeebe API ask. Its
 /// beginning keeps other faces from serving it by accident.
-pub fn job_queue(job_type: &str) -> Box<str> {
+pub fn job_queue(job_type: &str) -> Arc<str> {
     format!("zeebe/{job_type}").into()
 }
 

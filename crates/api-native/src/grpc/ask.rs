@@ -27,8 +27,17 @@ pub(super) fn tenant(tenant: String) -> Box<str> {
     if tenant.is_empty() { TENANT_DEFAULT.into() } else { tenant.into_boxed_str() }
 }
 
-pub(super) fn queue_name(tenant_name: String, queue: String) -> QueueName {
-    QueueName { tenant: tenant(tenant_name), queue: queue.into_boxed_str() }
+fn queue_name(tenant_name: String, queue: String) -> QueueName {
+    QueueName { tenant: tenant(tenant_name).into(), queue: queue.into() }
+}
+
+/// The same, shared with the job before where that has it, too.
+fn shared_name(tenant: String, queue: String, last: &mut Option<QueueName>) -> QueueName {
+    let said = if tenant.is_empty() { TENANT_DEFAULT } else { &tenant };
+    match last {
+        Some(last) if *last.queue == *queue && *last.tenant == *said => last.clone(),
+        _ => last.insert(queue_name(tenant, queue)).clone(),
+    }
 }
 
 /// Bytes as the engine's shell shares them. Empty ones cost nothing.
@@ -46,11 +55,22 @@ pub(super) fn some_retries(given: Option<u32>) -> Asked<Option<i32>> {
 }
 
 pub(super) fn create(job: v1::NewJob) -> Asked<Command> {
+    create_in(job, &mut None)
+}
+
+/// A whole batch; jobs of one queue that follow each other share its name.
+pub(super) fn create_all(jobs: Vec<v1::NewJob>) -> Asked<Vec<Command>> {
+    let mut last = None;
+    jobs.into_iter().map(|job| create_in(job, &mut last)).collect()
+}
+
+/// A job; `last` is the queue of the one before it, named with its tenant.
+fn create_in(job: v1::NewJob, last: &mut Option<QueueName>) -> Asked<Command> {
     if job.due_ms > words::DUE_MS_MAX {
         return Err(Rejection::OutOfRange { field: "due_ms" }.into());
     }
     Ok(Command::CreateJob(CreateJob {
-        queue: queue_name(job.tenant, job.queue),
+        queue: shared_name(job.tenant, job.queue, last),
         job_type: job.r#type.into_boxed_str(),
         group: job.group.into_boxed_str(),
         priority: job.priority,
@@ -314,5 +334,36 @@ fn state_name(state: v1::JobState) -> Option<&'static str> {
         v1::JobState::Completed => Some("completed"),
         v1::JobState::Failed => Some("failed"),
         v1::JobState::Cancelled => Some("cancelled"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_of_a_batch_share_the_name_of_their_queue() {
+        let said = [("", "q"), ("default", "q"), ("other", "q"), ("other", "r"), ("other", "r")];
+        let jobs = said.map(|(tenant, queue)| v1::NewJob {
+            tenant: tenant.to_owned(),
+            queue: queue.to_owned(),
+            ..v1::NewJob::default()
+        });
+        let names: Vec<QueueName> = create_all(jobs.to_vec())
+            .unwrap()
+            .into_iter()
+            .map(|command| {
+                let Command::CreateJob(create) = command else { panic!("{command:?}") };
+                create.queue
+            })
+            .collect();
+        let texts: Vec<_> = names.iter().map(|name| (&*name.tenant, &*name.queue)).collect();
+        assert_eq!(
+            texts,
+            [("default", "q"), ("default", "q"), ("other", "q"), ("other", "r"), ("other", "r")]
+        );
+        let shared: Vec<_> =
+            names.windows(2).map(|two| Arc::ptr_eq(&two[0].queue, &two[1].queue)).collect();
+        assert_eq!(shared, [true, false, false, true]);
     }
 }

@@ -72,7 +72,7 @@ impl Windlass for Service {
         request: Request<v1::CreateJobsRequest>,
     ) -> Answered<v1::CreateJobsResponse> {
         let jobs = request.into_inner().jobs;
-        let commands = jobs.into_iter().map(ask::create).collect::<Result<Vec<_>, _>>()?;
+        let commands = ask::create_all(jobs)?;
         let answers = self.gateway.commands(commands).await.map_err(ApiError::from)?;
         let results = answers.into_iter().map(create_result).collect();
         answer(v1::CreateJobsResponse { results })

@@ -586,7 +586,10 @@ impl NewJob {
         let due_ms = self.due_ms.map_or(0, |Ranged(ms)| ms);
         let delay_ms = self.delay_ms.map_or(0, |Ranged(ms)| ms);
         Ok(Command::CreateJob(CreateJob {
-            queue: QueueName { tenant: tenant(self.tenant)?, queue: name("queue", self.queue)? },
+            queue: QueueName {
+                tenant: tenant(self.tenant)?.into(),
+                queue: name("queue", self.queue)?.into(),
+            },
             job_type: text("type", self.r#type)?,
             group: text("group", self.group)?,
             priority: self.priority.map_or(0, |Whole(priority)| priority),

@@ -81,7 +81,7 @@ async fn configure(
     Asked(query): Asked<TenantQuery>,
     Body(settings): Body<NewQueueSettings>,
 ) -> Answered<StatusCode> {
-    let queue = QueueName { tenant: tenant(query.tenant)?, queue: name.into() };
+    let queue = QueueName { tenant: tenant(query.tenant)?.into(), queue: name.into() };
     let settings = settings.settings();
     let command = ConfigureQueue { queue, settings, seed_only: false };
     gateway.command(Command::ConfigureQueue(command)).await?;
@@ -93,7 +93,7 @@ async fn pause(
     NamePath(name): NamePath,
     Asked(query): Asked<TenantQuery>,
 ) -> Answered<StatusCode> {
-    let queue = QueueName { tenant: tenant(query.tenant)?, queue: name.into() };
+    let queue = QueueName { tenant: tenant(query.tenant)?.into(), queue: name.into() };
     gateway.command(Command::PauseQueue(PauseQueue { queue, paused: true })).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -103,7 +103,7 @@ async fn resume(
     NamePath(name): NamePath,
     Asked(query): Asked<TenantQuery>,
 ) -> Answered<StatusCode> {
-    let queue = QueueName { tenant: tenant(query.tenant)?, queue: name.into() };
+    let queue = QueueName { tenant: tenant(query.tenant)?.into(), queue: name.into() };
     gateway.command(Command::PauseQueue(PauseQueue { queue, paused: false })).await?;
     Ok(StatusCode::NO_CONTENT)
 }

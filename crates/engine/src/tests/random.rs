@@ -264,7 +264,7 @@ impl World {
     fn schedule_settings(&mut self, check: &Check) -> ScheduleSettings {
         let job = self.create(check);
         let template = JobTemplate {
-            queue: job.queue.queue,
+            queue: (*job.queue.queue).into(),
             job_type: job.job_type,
             group: job.group,
             priority: job.priority,

@@ -81,7 +81,7 @@ impl Check {
     pub(super) fn poll_domain(&mut self, domain: &str, task_type: &str, count: u32) -> Vec<Task> {
         let queue = task_queue(domain, task_type, "", "");
         self.engine.note_poll(&queue, self.now_ms);
-        let name = QueueName { tenant: "default".into(), queue };
+        let name = QueueName { tenant: "default".into(), queue: queue.into() };
         let Some(queue) = self.engine.state().queue_named(&name) else { return Vec::new() };
         let command = ActivateJobs {
             queues: vec![queue],

@@ -27,7 +27,7 @@ pub(super) fn decide<S: Sink>(
     step.duration(wait_ms)?;
     let queue = step.state.queue_named(&command.queue);
     let settings = queue.map_or(QueueSettings::DEFAULT, |queue| step.state.queue(queue).settings);
-    let typed = !command.job_type.is_empty() && command.job_type != command.queue.queue;
+    let typed = !command.job_type.is_empty() && *command.job_type != *command.queue.queue;
     if typed && settings.one_type {
         return Err(Rejection::QueueOfOneType);
     }

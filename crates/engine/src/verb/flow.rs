@@ -99,7 +99,7 @@ impl<S: Sink> Port for Step<'_, S> {
     }
 
     fn create_task_job(&mut self, job: &NewTaskJob) -> Key {
-        let name = QueueName { tenant: WORKFLOW_TENANT.into(), queue: job.queue.clone() };
+        let name = QueueName { tenant: WORKFLOW_TENANT.into(), queue: (*job.queue).into() };
         let known = self.state.queue_named(&name);
         let queue =
             known.unwrap_or_else(|| self.emit_queue(WORKFLOW_TENANT, &name.queue, &SETTINGS));
@@ -268,7 +268,7 @@ pub(super) fn task_job_ends<S: Sink>(
 
 fn queue_of<S: Sink>(step: &mut Step<'_, S>, job: &NewJob) -> QueueId {
     let queue = job_queue(&job.job_type);
-    let name = QueueName { tenant: (*job.tenant).into(), queue };
+    let name = QueueName { tenant: job.tenant.clone(), queue };
     let known = step.state.queue_named(&name);
     known.unwrap_or_else(|| step.emit_queue(&name.tenant, &name.queue, &SETTINGS))
 }

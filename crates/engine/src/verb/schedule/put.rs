@@ -99,7 +99,7 @@ fn check_template<S: Sink>(
 /// The job that a run makes.
 pub(super) fn job_of(tenant: &str, template: &JobTemplate) -> CreateJob {
     CreateJob {
-        queue: QueueName { tenant: tenant.into(), queue: template.queue.clone() },
+        queue: QueueName { tenant: tenant.into(), queue: (*template.queue).into() },
         job_type: template.job_type.clone(),
         group: template.group.clone(),
         priority: template.priority,
