@@ -225,28 +225,43 @@ impl StreamSink for Sink {
     fn end(&self) {}
 }
 
+fn open_stream(handle: &Handle, id: u64, credits: u32) -> mpsc::Receiver<Vec<HandedJob>> {
+    let (jobs_tx, jobs) = mpsc::channel();
+    let (stops_tx, _stops) = mpsc::channel();
+    let sink = Box::new(Sink(jobs_tx, stops_tx));
+    let stream = Stream { id: WaiterId(id), wanted: wanted(), credits, sink };
+    handle.submit(Request::OpenStream(stream)).unwrap();
+    jobs
+}
+
 #[test]
 fn a_stream_gets_no_more_than_its_credits() {
     let fixture = Fixture::new();
     for _ in 0..5 {
         key_of(fixture.give(create("a")));
     }
-    let (jobs_tx, jobs) = mpsc::channel();
-    let (stops_tx, _stops) = mpsc::channel();
-    let stream = Stream {
-        id: WaiterId(1),
-        wanted: wanted(),
-        credits: 2,
-        sink: Box::new(Sink(jobs_tx, stops_tx)),
-    };
     let handle = fixture.partition.handle();
-    handle.submit(Request::OpenStream(stream)).unwrap();
+    let jobs = open_stream(&handle, 1, 2);
     assert_eq!(jobs.recv_timeout(SOON).unwrap().len(), 2);
     let QueryAnswer::Queues(queues) = fixture.query(Query::Queues(None)) else { panic!() };
     assert_eq!((queues[0].counts.ready, queues[0].counts.active), (3, 2));
     handle.submit(Request::AddCredits(WaiterId(1), 10)).unwrap();
     assert_eq!(jobs.recv_timeout(SOON).unwrap().len(), 3, "the backlog is drained in order");
     handle.submit(Request::CloseStream(WaiterId(1))).unwrap();
+}
+
+#[test]
+fn streams_share_what_is_ready_evenly_and_at_once() {
+    // Four streams, jobs that are created together: each stream hears once.
+    for (jobs, shares) in [(12, [3, 3, 3, 3]), (13, [4, 3, 3, 3]), (256, [64; 4])] {
+        let fixture = Fixture::new();
+        let handle = fixture.partition.handle();
+        let streams = [1, 2, 3, 4].map(|id| open_stream(&handle, id, 1_024));
+        give(&handle, (0..jobs).map(|_| create("a")).collect());
+        let heard = streams.each_ref().map(|stream| stream.recv_timeout(SOON).unwrap().len());
+        assert_eq!(heard, shares);
+        assert!(streams.iter().all(|stream| stream.try_recv().is_err()), "{jobs} jobs");
+    }
 }
 
 #[test]
