@@ -54,14 +54,17 @@ impl Handle {
     }
 
     /// Hands a request to the loop. Results, heartbeats, cancels, returns and everything about
-    /// waiters go first and are never refused here: callers hold them back by waiting for answers.
-    /// Everything else is refused at the limits of the loop.
+    /// streams go first and are never refused here: callers hold them back by waiting for answers.
+    /// Everything else is refused at the limits of the loop, but the end of a poll.
     pub fn submit(&self, request: Request) -> Result<(), Overloaded> {
         if goes_first(&request) {
             return self.first.send(request).map_err(|_| Overloaded::Stopped);
         }
-        let (commands, bytes) = weight(&request);
-        self.admit(commands, bytes)?;
+        // There are no more of them than polls; in their lane, it cannot overtake its own.
+        if !matches!(request, Request::EndPoll(_)) {
+            let (commands, bytes) = weight(&request);
+            self.admit(commands, bytes)?;
+        }
         self.usual.send(request).map_err(|_| Overloaded::Stopped)
     }
 
@@ -88,11 +91,12 @@ fn goes_first(request: &Request) -> bool {
     match request {
         Request::Commands(commands) => commands.items.iter().all(lets_work_drain),
         // Whoever completes a user task has no place among the results, which bounds those.
-        Request::Query(..) | Request::Poll(_) | Request::RunInstance(_) | Request::Change(_) => {
-            false
-        }
-        Request::EndPoll(_)
-        | Request::OpenStream(_)
+        Request::Query(..)
+        | Request::Poll(_)
+        | Request::EndPoll(_)
+        | Request::RunInstance(_)
+        | Request::Change(_) => false,
+        Request::OpenStream(_)
         | Request::AddCredits(..)
         | Request::CloseStream(_)
         | Request::Return(_) => true,
@@ -135,9 +139,9 @@ pub(crate) fn weight(request: &Request) -> (u64, u64) {
             (1, u64::try_from(run.command.variables.len()).unwrap_or(u64::MAX))
         }
         Request::Change(change) => (1, u64::try_from(change.command.bytes()).unwrap_or(u64::MAX)),
+        Request::EndPoll(_) => (0, 0),
         Request::Query(..)
         | Request::Poll(_)
-        | Request::EndPoll(_)
         | Request::OpenStream(_)
         | Request::AddCredits(..)
         | Request::CloseStream(_)
@@ -183,7 +187,29 @@ mod tests {
     use windlass_record::workflow::{SignalWorkflow, TaskStatus, WorkflowCommand, WorkflowVerb};
 
     use super::*;
-    use crate::request::Change;
+    use crate::request::{Change, Poll, WaiterId, Wanted};
+
+    #[test]
+    fn the_end_of_a_poll_gets_in_behind_it() {
+        let (first, first_in) = unbounded();
+        let (usual, usual_in) = unbounded();
+        let load = Load { commands_max: 1, ..Load::default() };
+        let durability = Durability::Fsync;
+        let handle = Handle { first, usual, load: Arc::new(load), durability };
+        let wanted =
+            Wanted { queues: Vec::new(), worker: "w".into(), lease_ms: 1, with_token: true };
+        let poll = |id| {
+            let (reply, wanted) = (Box::new(|_| Vec::new()), wanted.clone());
+            let (jobs_max, bytes_max, wait_ms) = (1, 1, 1);
+            Request::Poll(Poll { id: WaiterId(id), wanted, jobs_max, bytes_max, wait_ms, reply })
+        };
+        assert_eq!(handle.submit(poll(1)), Ok(()));
+        assert!(matches!(handle.submit(poll(2)), Err(Overloaded::Full { .. })));
+        assert_eq!(handle.submit(Request::EndPoll(WaiterId(1))), Ok(()));
+        assert_eq!(first_in.len(), 0);
+        let came: Vec<Request> = usual_in.try_iter().collect();
+        assert!(matches!(*came, [Request::Poll(_), Request::EndPoll(WaiterId(1))]));
+    }
 
     #[test]
     fn what_ends_work_gets_in_where_new_work_does_not() {
