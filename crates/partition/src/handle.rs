@@ -60,9 +60,8 @@ impl Handle {
         if goes_first(&request) {
             return self.first.send(request).map_err(|_| Overloaded::Stopped);
         }
-        // There are no more of them than polls; in their lane, it cannot overtake its own.
-        if !matches!(request, Request::EndPoll(_)) {
-            let (commands, bytes) = weight(&request);
+        let (commands, bytes) = weight(&request);
+        if commands > 0 {
             self.admit(commands, bytes)?;
         }
         self.usual.send(request).map_err(|_| Overloaded::Stopped)
@@ -128,7 +127,7 @@ fn lets_work_drain(command: &Command) -> bool {
     }
 }
 
-/// Commands and bytes of a request in the usual lane.
+/// Commands and bytes of a request in the usual lane; what has none is never refused.
 pub(crate) fn weight(request: &Request) -> (u64, u64) {
     match request {
         Request::Commands(Commands { items, .. }) => {
@@ -139,6 +138,7 @@ pub(crate) fn weight(request: &Request) -> (u64, u64) {
             (1, u64::try_from(run.command.variables.len()).unwrap_or(u64::MAX))
         }
         Request::Change(change) => (1, u64::try_from(change.command.bytes()).unwrap_or(u64::MAX)),
+        // There are no more of them than polls, whose lane this is: it cannot overtake its own.
         Request::EndPoll(_) => (0, 0),
         Request::Query(..)
         | Request::Poll(_)

@@ -224,8 +224,7 @@ impl Waiters {
             .queues()
             .skip(self.queues_known)
             .map(|(id, queue)| {
-                let (tenant, name) = (queue.tenant.clone(), queue.name.clone());
-                (id, QueueName { tenant, queue: name })
+                (id, QueueName { tenant: queue.tenant.clone(), queue: queue.name.clone() })
             })
             .collect();
         self.queues_known = known;

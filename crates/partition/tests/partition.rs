@@ -132,16 +132,22 @@ fn key_of(answer: Result<Answer, Refused>) -> JobKey {
 #[test]
 fn a_waiting_poll_is_answered_by_a_create_at_once() {
     let fixture = Fixture::new();
-    let jobs = fixture.poll(1, 30_000);
-    let started = Instant::now();
-    let key = key_of(fixture.give(create("a")));
-    let jobs = jobs.recv_timeout(SOON).unwrap();
-    assert_eq!(jobs.iter().map(|job| job.key).collect::<Vec<_>>(), [key]);
-    assert_eq!(&*jobs[0].payload, b"{}");
-    assert!(started.elapsed() < Duration::from_millis(500), "no polling interval in between");
-    assert_eq!(fixture.complete(&jobs[0]), Ok(Answer::Done));
-    let again = fixture.complete(&jobs[0]);
-    assert_eq!(again, Err(Refused::Rejected(Rejection::JobNotFound { key })));
+    let mut took = Vec::new();
+    for _ in 0..10 {
+        let jobs = fixture.poll(1, 30_000);
+        let started = Instant::now();
+        let key = key_of(fixture.give(create("a")));
+        let jobs = jobs.recv_timeout(SOON).unwrap();
+        took.push(started.elapsed());
+        assert_eq!(jobs.iter().map(|job| job.key).collect::<Vec<_>>(), [key]);
+        assert_eq!(&*jobs[0].payload, b"{}");
+        assert_eq!(fixture.complete(&jobs[0]), Ok(Answer::Done));
+        let again = fixture.complete(&jobs[0]);
+        assert_eq!(again, Err(Refused::Rejected(Rejection::JobNotFound { key })));
+    }
+    took.sort_unstable();
+    let fast = took[5] < Duration::from_millis(50) && took[9] < Duration::from_millis(500);
+    assert!(fast, "no polling interval in between: {took:?}");
 }
 
 #[test]

@@ -57,8 +57,7 @@ pub enum Command {
     Schedule(ScheduleCommand),
 }
 
-/// Names a queue from outside. Jobs of a batch share one: what each had alone, one thread took from
-/// memory and another gave back.
+/// Names a queue from outside. Shared, so that the jobs of a batch may have one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct QueueName {
     /// The wall of security.
