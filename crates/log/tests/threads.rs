@@ -1,13 +1,17 @@
-//! Append, read and trim at the same time: readers see dense lsns, or are told that they were trimmed.
+//! Append, read and trim at the same time: readers see dense lsns, or are told that they were trimmed. And the
+//! keeper beside them, who is in nobody's way.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+use std::fs;
 use std::sync::Arc;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use windlass_log::fs::OsFileSystem;
 use windlass_log::{
-    BatchBuilder, EpochRequest, FileLog, FileLogOptions, LifeId, Log, LogError, NewLog, ReadFrom,
+    BatchBuilder, EpochRequest, FileLog, FileLogOptions, LifeId, Log, LogError, LogStatus, NewLog,
+    ReadFrom,
 };
 
 const BATCHES: u64 = 600;
@@ -76,4 +80,46 @@ fn read_some(log: &FileLog, next_lsn: &mut u64) -> Result<(), LogError> {
         *next_lsn += 1;
     }
     Ok(())
+}
+
+#[test]
+fn a_reserve_is_prepared_in_pieces_and_marks_are_written_between_them() {
+    const SEGMENT_BYTES: u64 = 32 << 20;
+    const PATIENCE: Duration = Duration::from_secs(30);
+    let root = tempfile::tempdir().unwrap();
+    let options = FileLogOptions {
+        segment_bytes: SEGMENT_BYTES,
+        reserve_segments: 2,
+        mark_batches: 2,
+        ..FileLogOptions::default()
+    };
+    let new = NewLog { life: LifeId::random(), partition: 0, first_lsn: 1 };
+    let log = FileLog::create(Arc::new(OsFileSystem), root.path(), &new, options).unwrap();
+    let tail = log.open_epoch(&EpochRequest { epoch: 1, time_ms: 0 }).unwrap().tail;
+    let reserves = || {
+        let LogStatus { reserve_bytes, .. } = log.status();
+        // What is left of the active segment counts, and is no whole one.
+        reserve_bytes / SEGMENT_BYTES
+    };
+    let wait_until = |what: &str, is_so: &dyn Fn() -> bool| {
+        let started = Instant::now();
+        while !is_so() {
+            assert!(started.elapsed() < PATIENCE, "waited in vain until {what}");
+            thread::sleep(Duration::from_millis(1));
+        }
+    };
+    wait_until("there is a reserve", &|| reserves() == 1);
+    let started = Instant::now();
+
+    let marks = root.path().join("marks");
+    let before = fs::read(&marks).unwrap();
+    let mut builder = BatchBuilder::new();
+    builder.start(&tail, 0);
+    builder.frame(|buffer| buffer.push(1));
+    log.append(&mut builder.finish()).unwrap();
+    wait_until("the second batch is marked", &|| fs::read(&marks).unwrap() != before);
+    assert_eq!(reserves(), 1, "it was not written behind a whole segment");
+    wait_until("there are two", &|| reserves() == 2);
+    // 128 pieces of 256 KiB, each with a rest of 2 ms.
+    assert!(started.elapsed() > Duration::from_millis(128), "{:?}", started.elapsed());
 }

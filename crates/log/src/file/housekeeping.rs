@@ -13,12 +13,15 @@ use crate::fs::FileSystem;
 use crate::{LogError, dir};
 
 use super::layout::{self, segment_path};
-use super::log::FileLogOptions;
+use super::log::{FileLogOptions, Housekeeping};
 use super::marks::{Mark, Marks};
 use super::open::fill_with_zeros;
 
 /// How long the keeper waits before it tries again to prepare a segment on a full disk.
 const PREPARE_RETRY: Duration = Duration::from_secs(1);
+
+/// How long the keeper leaves the disk to the appends between two pieces of a segment.
+const PREPARE_REST: Duration = Duration::from_millis(2);
 
 /// What writer, readers and keeper share.
 #[derive(Debug)]
@@ -264,7 +267,7 @@ impl Shared {
             return Err(LogError::NoSpace);
         }
         let fill = || {
-            fill_with_zeros(file.as_ref(), 0, segment_bytes)?;
+            fill_with_zeros(file.as_ref(), 0, segment_bytes, || self.rest())?;
             file.sync_data()
         };
         if let Err(error) = fill() {
@@ -274,6 +277,25 @@ impl Shared {
         }
         dir::rename(fs, &self.dir, layout::PREPARING, &layout::reserve_name(number))?;
         dir::sync(fs, &self.dir)
+    }
+
+    /// Between two pieces of a segment: the appends have the disk for a while, unless one of them may soon wait for
+    /// this segment.
+    fn rest(&self) {
+        if self.options.housekeeping == Housekeeping::InLine {
+            return;
+        }
+        let mut books = self.books();
+        if books.batches_unmarked >= self.options.mark_batches {
+            drop(books);
+            // A failure has poisoned the log, which ends the keeper.
+            let _poisoned = self.mark();
+            books = self.books();
+        }
+        if !(books.reserves.is_empty() || books.stopping || books.poisoned) {
+            let waited = self.changed.wait_timeout(books, PREPARE_REST);
+            drop(waited.expect("no panic while the books are locked"));
+        }
     }
 
     /// A prepared segment, waiting for the keeper if it only has to catch up.

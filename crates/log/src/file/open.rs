@@ -95,7 +95,7 @@ pub(crate) fn create(
     let path = dir.join(layout::PREPARING);
     let prepare_error = |error| LogError::io("prepare", &path, error);
     let file = dir::create_anew(fs, dir, layout::PREPARING)?;
-    fill_with_zeros(file.as_ref(), 0, segment_bytes).map_err(prepare_error)?;
+    fill_with_zeros(file.as_ref(), 0, segment_bytes, || {}).map_err(prepare_error)?;
     file.write_at(&header.encode(), 0).map_err(prepare_error)?;
     file.sync_data().map_err(prepare_error)?;
     dir::rename(fs, dir, layout::PREPARING, &layout::segment_name(header.number))?;
@@ -122,12 +122,19 @@ pub(crate) fn check_segment_bytes(segment_bytes: u64) -> Result<(), LogError> {
     Ok(())
 }
 
-const ZEROS_BYTES: usize = 1024 * 1024;
+/// Written at once: the most of it that a sync of the log waits for.
+const ZEROS_BYTES: usize = 256 * 1024;
 
 /// Synced every so often, so that the kernel never has more than this to write when the log wants to sync.
 const UNSYNCED_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
-pub(crate) fn fill_with_zeros(file: &dyn File, from: u64, to: u64) -> std::io::Result<()> {
+/// Calls `between` behind every piece.
+pub(crate) fn fill_with_zeros(
+    file: &dyn File,
+    from: u64,
+    to: u64,
+    between: impl Fn(),
+) -> std::io::Result<()> {
     let (mut at, mut synced_at) = (from, from);
     while at < to {
         let bytes = ZEROS_BYTES.min(to_usize(to - at));
@@ -137,6 +144,7 @@ pub(crate) fn fill_with_zeros(file: &dyn File, from: u64, to: u64) -> std::io::R
             file.sync_data()?;
             synced_at = at;
         }
+        between();
     }
     Ok(())
 }
@@ -211,7 +219,7 @@ fn settle_file(
         file.write_at(&header.encode(), 0)?;
     }
     if stray_frames || walk.partial.is_some() || last.file_bytes < header.segment_bytes {
-        fill_with_zeros(file.as_ref(), offset, header.segment_bytes)?;
+        fill_with_zeros(file.as_ref(), offset, header.segment_bytes, || {})?;
     }
     file.sync_data()?;
     Ok(Active {
