@@ -1,12 +1,15 @@
 //! The threads beside the loop: commit makes batches durable and lets their answers leave; the loader
 //! reads payloads that were evicted; both end when the loop has.
+//!
+//! Both wait at channels of the standard library. Those of crossbeam, which the loop needs to wait at several, yield the
+//! processor a few times before a thread sleeps at one, and to Linux who yields goes behind everybody else.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::Sender;
 use windlass_checkpoint::Checkpoint;
 use windlass_log::{Batch, Log, LogError, Position};
 
@@ -90,7 +93,7 @@ pub(crate) struct Commit {
     pub(crate) clock: Arc<dyn ClockSource>,
     /// The loop has ended: nobody waits for room any more.
     pub(crate) ended: Arc<AtomicBool>,
-    pub(crate) work: Receiver<Work>,
+    pub(crate) work: mpsc::Receiver<Work>,
     pub(crate) done: Sender<Done>,
     pub(crate) deliverer: Deliverer,
     /// Wakes the follower, if there is one.
@@ -108,12 +111,12 @@ impl Commit {
             } else {
                 match self.work.recv_timeout(IDLE_AFTER) {
                     Ok(work) => Some(work),
-                    Err(crossbeam_channel::RecvTimeoutError::Timeout) => {
+                    Err(mpsc::RecvTimeoutError::Timeout) => {
                         self.note_idle();
                         noted = true;
                         continue;
                     }
-                    Err(crossbeam_channel::RecvTimeoutError::Disconnected) => None,
+                    Err(mpsc::RecvTimeoutError::Disconnected) => None,
                 }
             };
             let round = match work {
@@ -181,7 +184,7 @@ impl Commit {
 /// Lets answers leave.
 pub(crate) struct Deliverer {
     /// Where deliveries go that lack payloads; the loader itself has none.
-    pub(crate) to_load: Option<Sender<Errand>>,
+    pub(crate) to_load: Option<mpsc::Sender<Errand>>,
     pub(crate) returns: Sender<Request>,
 }
 
@@ -211,7 +214,7 @@ impl Deliverer {
 /// passes checkpoints on when it has read all that they may change.
 pub(crate) struct Loader {
     pub(crate) store: Arc<dyn Checkpoint>,
-    pub(crate) input: Receiver<Errand>,
+    pub(crate) input: mpsc::Receiver<Errand>,
     pub(crate) orders: Sender<Order>,
     pub(crate) deliverer: Deliverer,
     pub(crate) control: Sender<Control>,

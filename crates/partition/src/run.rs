@@ -12,8 +12,8 @@
 //! Images take the way of the deliveries, so that a checkpoint is written only when every payload
 //! that was handed out before it has been read: it may delete or replace what they are read from.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -312,8 +312,8 @@ struct World {
 
 /// How the loop talks to the threads beside it.
 struct Beside {
-    work: Sender<Work>,
-    to_load: Sender<Errand>,
+    work: mpsc::Sender<Work>,
+    to_load: mpsc::Sender<Errand>,
     ended: Arc<AtomicBool>,
     done: Receiver<Done>,
     written: Receiver<windlass_checkpoint::Result<Written>>,
@@ -346,9 +346,9 @@ fn start_beside(
         nudge = Some(wake);
         threads.push(spawn_behind("windlass-follow", move || follow.run())?);
     }
-    let (work, work_in) = unbounded();
+    let (work, work_in) = mpsc::channel();
     let (done_out, done) = unbounded();
-    let (to_load, to_load_in) = unbounded();
+    let (to_load, to_load_in) = mpsc::channel();
     let (orders, orders_in) = unbounded();
     let (written_out, written) = unbounded();
     let commit = Commit {
@@ -389,9 +389,9 @@ struct Run {
     usual: Receiver<Request>,
     control: Receiver<Control>,
     load: Arc<Load>,
-    work: Sender<Work>,
+    work: mpsc::Sender<Work>,
     /// Where deliveries go that do not wait for the log; `None` when all do.
-    at_once: Option<Sender<Errand>>,
+    at_once: Option<mpsc::Sender<Errand>>,
     /// When the commit thread got its newest batch.
     handed_over_us: u64,
     /// Tells the commit thread that the loop has ended.
