@@ -325,6 +325,9 @@ impl History {
                     "failed to note a gap in the history"
                 );
             }
+        } else if let Err(error) = recovered {
+            // What it remembers is not whole: it takes nothing until it is.
+            writer.failed = Some(error);
         }
         self.recall_or_warn(&writer.projection);
     }

@@ -10,6 +10,7 @@ use support::workflow::{begun, changed, defined, job_of, over, schedule, schedul
 use support::{
     Feed, LIFE, QUEUE, activated, created, deployed, done, ended, is_of_jobs_alone, waiting,
 };
+use windlass_history::names::JobState;
 use windlass_history::search::{ElementInstance, Job, ProcessInstance, Variable};
 use windlass_history::{Entity, History, HistoryError, JobLevel, Options, Origin, Page, Search};
 use windlass_record::event::{Event, Outcome};
@@ -97,6 +98,43 @@ fn a_database_that_is_none_is_put_aside_and_begun_anew() {
     feed.flush();
     assert_eq!(totals(&feed.history), [5, 14, 14, 5]);
     assert!(dir.path().join("h.db.damaged").exists());
+}
+
+/// What is remembered beside the rows is read again after a failure; until that succeeds, nothing is
+/// taken, for a job that is not remembered would live for ever.
+#[test]
+fn what_cannot_be_read_again_after_a_failure_loses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("h.db");
+    let mut feed = Feed::open(&path, Options::default());
+    feed.write(1_000, &deployed());
+    waiting(&mut feed, 2_000, 100);
+    feed.flush();
+    let kept = feed.history.covered();
+
+    let other = rusqlite::Connection::open(&path).unwrap();
+    let rename = |from: &str, to: &str| {
+        other.execute_batch(&format!("ALTER TABLE {from} RENAME TO {to}")).unwrap();
+    };
+    rename("queues", "hidden");
+    feed.write(3_000, &deployed());
+    done(&mut feed, 3_000, 100);
+    for _ in 0..2 {
+        feed.given = kept as usize;
+        feed.give(usize::MAX);
+        assert_eq!(feed.history.flush(feed.given as u64), kept);
+    }
+    rename("hidden", "queues");
+    let mut rounds = 0;
+    while feed.history.covered() < feed.records.len() as u64 {
+        rounds += 1;
+        assert!(rounds <= 2, "it recovers, then takes all");
+        feed.given = feed.history.covered() as usize;
+        feed.give(usize::MAX);
+        feed.history.flush(feed.given as u64);
+    }
+    assert_eq!(feed.history.get::<Job>(103).unwrap().unwrap().state, JobState::Completed);
+    assert_eq!(feed.history.status().gaps, 0);
 }
 
 #[test]
