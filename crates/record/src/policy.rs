@@ -76,6 +76,20 @@ pub enum RetryPolicy {
 }
 
 impl RetryPolicy {
+    /// The spans of time that it names, in milliseconds.
+    #[must_use]
+    pub fn durations_ms(&self) -> [u64; 3] {
+        match *self {
+            RetryPolicy::WorkerGiven => [0; 3],
+            RetryPolicy::Fixed { delay_ms, jitter_ms } => [delay_ms, jitter_ms, 0],
+            RetryPolicy::Linear { delay_ms, cap_ms, jitter_ms, .. }
+            | RetryPolicy::Exponential { delay_ms, cap_ms, jitter_ms, .. } => {
+                [delay_ms, cap_ms, jitter_ms]
+            }
+            RetryPolicy::Attempts { delay_ms, cap_ms, .. } => [delay_ms, cap_ms, 0],
+        }
+    }
+
     /// Airbyte's defaults.
     pub const AIRBYTE: RetryPolicy = RetryPolicy::Attempts {
         complete_successive_max: 5,

@@ -169,3 +169,27 @@ fn a_job_that_was_asked_to_stop_keeps_what_it_has() {
     assert_eq!(check.take("q"), Some(other));
     check.create(create());
 }
+
+/// A lease whose end only raises an alert leaves the job with its worker. Asked to stop, a worker that
+/// falls silent has stopped all the same, in whichever order that comes.
+#[test]
+fn a_silent_worker_does_not_keep_a_job_that_was_asked_to_stop() {
+    for asked_first in [true, false] {
+        let mut check = Check::new();
+        let options = JobOptions {
+            cancel: CancelPolicy::Cooperative,
+            deadlines: Deadlines { lease: DeadlineOutcome::Alert, ..Deadlines::default() },
+            ..JobOptions::default()
+        };
+        let key = bring(&mut check, JobState::Active, options);
+        if asked_first {
+            assert_eq!(check.cancel(key, false), Ok(Answer::CancelPending));
+        }
+        check.pass(LEASE_MS);
+        if !asked_first {
+            assert_eq!(check.state_of(key), Some(JobState::Active), "that alone ends nothing");
+            assert_eq!(check.cancel(key, false), Ok(Answer::Done));
+        }
+        assert_eq!(check.outcome(key), Some(Outcome::Cancelled), "asked first: {asked_first}");
+    }
+}

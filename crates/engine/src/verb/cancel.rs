@@ -29,7 +29,9 @@ pub(super) fn decide<S: Sink>(
         CancelPolicy::AtOnce => false,
         CancelPolicy::Cooperative | CancelPolicy::CooperativeCompletionCounts => true,
     };
-    if job.state != JobState::Active || !cooperative || command.force {
+    // A lease whose end only raises an alert leaves the job with a worker that fell silent.
+    let is_silent = job.due_ms <= step.context.now_ms;
+    if job.state != JobState::Active || !cooperative || is_silent || command.force {
         step.end(slot, Outcome::Cancelled, reason);
         return Ok(Answer::Done);
     }

@@ -113,6 +113,9 @@ fn check_options<S: Sink>(step: &Step<'_, S>, options: &JobOptions) -> Result<()
     step.optional_name("concurrency key", &options.concurrency_key)?;
     step.optional_name("rate key", &options.rate_key)?;
     step.duration(options.unique_hold_ms)?;
+    for duration_ms in options.retry.durations_ms() {
+        step.duration(duration_ms)?;
+    }
     let deadlines = &options.deadlines;
     for (after_ms, _) in
         [deadlines.waiting, deadlines.attempt, deadlines.total].into_iter().flatten()
@@ -224,7 +227,7 @@ mod tests {
     use windlass_record::bound::Bounds;
     use windlass_record::command::{Bytes, Command, QueueName};
     use windlass_record::id::JobKey;
-    use windlass_record::policy::{DeadlineOutcome, Deadlines};
+    use windlass_record::policy::{DeadlineOutcome, Deadlines, RetryPolicy};
 
     use super::*;
     use crate::lifecycle::JobState;
@@ -386,6 +389,20 @@ mod tests {
             (
                 with(JobOptions { unique_hold_ms: 1001, ..default() }),
                 "1001 milliseconds of a duration is over the limit of 1000",
+            ),
+            (
+                with(JobOptions {
+                    retry: RetryPolicy::Fixed { delay_ms: 1001, jitter_ms: 0 },
+                    ..default()
+                }),
+                "1001 milliseconds of a duration is over the limit of 1000",
+            ),
+            (
+                with(JobOptions {
+                    retry: RetryPolicy::Fixed { delay_ms: 0, jitter_ms: u64::MAX },
+                    ..default()
+                }),
+                "milliseconds of a duration is over the limit of 1000",
             ),
             (with(JobOptions { deadlines: soon(0), ..default() }), "deadline is out of range"),
             (

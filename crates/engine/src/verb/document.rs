@@ -1,6 +1,7 @@
 //! Write documents, alone or together with what a worker reports: all or nothing, each only if it
 //! has the version that was expected.
 
+use rustc_hash::FxHashMap;
 use windlass_record::bound::Bound;
 use windlass_record::command::{DocumentWrite, PutDocuments};
 use windlass_record::event::Event;
@@ -30,16 +31,22 @@ impl<S: Sink> Step<'_, S> {
         }
         let per_command = self.bounds.documents_per_command_max;
         at_most(Bound::DocumentsPerCommand, writes.len(), per_command)?;
+        // What the writes before have made of it: they are applied one after the other.
+        let mut versions = FxHashMap::default();
         for (index, write) in (0..).zip(writes) {
             self.name("tenant", &write.tenant)?;
             self.name("document kind", &write.kind)?;
             self.name("document id", &write.id)?;
             let len = write.bytes.as_ref().map_or(0, |bytes| bytes.len());
             at_most(Bound::PayloadBytes, len, self.bounds.payload_bytes_max)?;
-            let actual = self.state.documents.get(&name(write)).map_or(0, |old| old.version);
+            let version = versions.entry(name(write)).or_insert_with_key(|name| {
+                self.state.documents.get(name).map_or(0, |old| old.version)
+            });
+            let actual = *version;
             if write.expected_version.is_some_and(|expected| expected != actual) {
                 return Err(Rejection::DocumentVersion { index, actual });
             }
+            *version = if write.bytes.is_some() { actual + 1 } else { 0 };
         }
         let is_new = |write: &&DocumentWrite| {
             write.bytes.is_some() && self.state.documents.get(&name(write)).is_none()
@@ -132,6 +139,20 @@ mod tests {
             assert_eq!(said, expected, "{expected_version:?} {bytes:?}");
         }
         assert_eq!(bytes(&check, "x").as_deref(), Some(""));
+    }
+
+    /// The second write of a document expects what the first makes of it.
+    #[test]
+    fn writes_of_one_command_follow_each_other() {
+        let mut check = Check::new();
+        let x = |expected, bytes| write("x", Some(expected), bytes);
+        assert_eq!(
+            put(&mut check, vec![x(0, Some("a")), x(0, Some("b"))]),
+            Err(Rejection::DocumentVersion { index: 1, actual: 1 })
+        );
+        let all = vec![x(0, Some("a")), x(1, Some("b")), x(2, None), x(0, Some("c"))];
+        assert_eq!(put(&mut check, all), Ok(Answer::Versions(vec![1, 2, 0, 1])));
+        assert_eq!(bytes(&check, "x").as_deref(), Some("c"));
     }
 
     #[test]

@@ -88,9 +88,11 @@ fn deadline_passed<S: Sink>(
                 step.emit(&Event::JobAlerted { key, deadline: kind });
             }
         }
+        // Who was asked to stop and fell silent has stopped.
+        (DeadlineKind::Lease, _) if cancel_asked => step.end(slot, Outcome::Cancelled, words),
         (_, DeadlineOutcome::Alert) => step.emit(&Event::JobAlerted { key, deadline: kind }),
         // Once cancel was asked, any end is that of a cancelled job.
-        (DeadlineKind::Lease | DeadlineKind::Attempt | DeadlineKind::Total, _) if cancel_asked => {
+        (DeadlineKind::Attempt | DeadlineKind::Total, _) if cancel_asked => {
             step.end(slot, Outcome::Cancelled, words);
         }
         (_, DeadlineOutcome::End) => step.end(slot, Outcome::TimedOut, words),
