@@ -68,13 +68,14 @@ impl Flight {
         }
     }
 
-    /// Begins a stream whose credits are the slots that are free, and at once extends what runs.
+    /// Begins a stream whose credits are the slots that are free, and at once extends what runs, but for
+    /// leases that were given more time than a heartbeat would.
     pub(crate) fn attach(&self, hello: v1::Hello) -> Outgoing {
         let jobs = self.lock();
         let taken = u32::try_from(jobs.len()).unwrap_or(u32::MAX);
         let free = if self.drain_asked.is_cancelled() { 0 } else { self.concurrency };
         let outgoing = self.outbox.attach(hello, free.saturating_sub(taken));
-        self.outbox.heartbeat(jobs.keys().map(|token| v1::Token::from(*token)));
+        self.outbox.heartbeat(in_need(&jobs, Instant::now() + self.lease / 6));
         outgoing
     }
 
@@ -160,17 +161,22 @@ impl Flight {
 
     /// Extends the leases of all jobs that need it.
     pub(crate) fn heartbeat(&self) {
-        let now = Instant::now();
-        let jobs = self.lock();
-        let due = jobs.iter().filter(|(_, job)| job.quiet_until <= now);
-        let tokens: Vec<v1::Token> = due.map(|(token, _)| v1::Token::from(*token)).collect();
+        let tokens = in_need(&self.lock(), Instant::now());
         if !tokens.is_empty() {
             add(&self.counters.heartbeats, tokens.len());
             self.outbox.heartbeat(tokens);
         }
     }
 
-    /// The lease of this job was extended by other means: a heartbeat must not shorten it.
+    /// The lease of this job is being extended by other means: a heartbeat that comes behind it must not
+    /// shorten it. One is left out, of the two that may be.
+    pub(crate) fn extending(&self, token: Token) {
+        if let Some(job) = self.lock().get_mut(&token) {
+            job.quiet_until = job.quiet_until.max(Instant::now() + self.lease / 3);
+        }
+    }
+
+    /// It was: a heartbeat must not shorten it.
     pub(crate) fn extended(&self, token: Token, lease: Duration) {
         if let Some(job) = self.lock().get_mut(&token) {
             job.quiet_until = Instant::now() + lease.saturating_sub(self.lease * 2 / 3);
@@ -212,6 +218,12 @@ impl Flight {
 /// The largest result, and the most that a failure leaves behind, in bytes: a message of 4 MiB has to
 /// hold it, and the server would end the stream over a larger one.
 const RESULT_BYTES_MAX: usize = (4 << 20) - (64 << 10);
+
+/// The jobs whose leases need a heartbeat by then.
+fn in_need(jobs: &FxHashMap<Token, InFlight>, by: Instant) -> Vec<v1::Token> {
+    let due = jobs.iter().filter(|(_, job)| job.quiet_until <= by);
+    due.map(|(token, _)| v1::Token::from(*token)).collect()
+}
 
 fn outcome(answer: Answer) -> Outcome {
     let too_large = |bytes: usize| {

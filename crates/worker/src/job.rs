@@ -143,17 +143,19 @@ impl JobContext {
         self.watch.lease_lost.load(Ordering::Relaxed)
     }
 
-    /// Says how far the job is, without waiting. Of several in a row only the last may be sent.
+    /// Says how far the job is, without waiting. Of several in a row only the last may be sent. A note is cut
+    /// after 4,096 bytes.
     pub fn progress(&self, percent: u8, note: impl Into<String>) {
-        let note = note.into();
+        let note = cut(note.into());
         let progress =
             v1::Progress { percent: percent.min(100).into(), note, documents: Vec::new() };
         self.flight.note(self.token, Outcome::Progress(progress));
     }
 
-    /// Adds a line to the job's log, without waiting. The server keeps a bounded number per attempt.
+    /// Adds a line to the job's log, without waiting. A line is cut after 4,096 bytes, and the server keeps a
+    /// bounded number per attempt.
     pub fn log(&self, line: impl Into<String>) {
-        let log = v1::Log { lines: vec![line.into()] };
+        let log = v1::Log { lines: vec![cut(line.into())] };
         self.flight.note(self.token, Outcome::Log(log));
     }
 
@@ -174,6 +176,7 @@ impl JobContext {
     /// Moves the end of the lease to `lease` from now, for a step in which even the worker's
     /// heartbeats may stop.
     pub async fn extend(&self, lease: Duration) -> Result<Lease, Error> {
+        self.flight.extending(self.token);
         let answer = self.flight.client.extend_lease(self.token, lease).await?;
         self.flight.extended(self.token, lease);
         self.learn(answer)
@@ -185,4 +188,12 @@ impl JobContext {
         }
         Ok(lease)
     }
+}
+
+/// Servers keep no more of a line.
+const TEXT_BYTES_MAX: usize = 4_096;
+
+fn cut(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+    text
 }

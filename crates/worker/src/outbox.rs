@@ -22,10 +22,12 @@ use crate::v1::{self, result::Outcome};
 const MESSAGE_RESULTS_MAX: usize = 1_000;
 /// Bytes of results in one message; one result alone may be larger. Servers read 4 MiB and more.
 const MESSAGE_BYTES_MAX: usize = 1 << 20;
-/// Heartbeats in one message.
-const MESSAGE_HEARTBEATS_MAX: usize = 10_000;
+/// Heartbeats in one message. Servers take 10,000 items in one, results and heartbeats together.
+const MESSAGE_HEARTBEATS_MAX: usize = 9_000;
 /// Results that wait to be sent before progress and log lines are dropped.
 const WAITING_NOTES_MAX: usize = 10_000;
+/// Bytes of progress and log lines that wait to be sent before more are dropped.
+const WAITING_NOTES_BYTES_MAX: usize = 16 << 20;
 /// Lines of one job that are joined into one log result.
 const LOG_LINES_MAX: usize = 100;
 
@@ -43,6 +45,8 @@ struct State {
     hello: Option<v1::Hello>,
     credits: u32,
     waiting: VecDeque<v1::Result>,
+    /// Text of progress and log lines among them.
+    waiting_notes_bytes: usize,
     heartbeats: VecDeque<v1::Token>,
     drain: bool,
     closed: bool,
@@ -65,8 +69,9 @@ impl Outbox {
     /// Begins a stream. What the last one left unanswered comes first, in order.
     pub(crate) fn attach(self: &Arc<Self>, hello: v1::Hello, credits: u32) -> Outgoing {
         let mut state = self.lock();
-        let State { sent, waiting, .. } = &mut *state;
+        let State { sent, waiting, waiting_notes_bytes, .. } = &mut *state;
         while let Some(result) = sent.pop_back() {
+            *waiting_notes_bytes += note_bytes(&result);
             waiting.push_front(result);
         }
         state.generation += 1;
@@ -90,9 +95,11 @@ impl Outbox {
     /// Says what may be lost when the server is away for long: `false` if it was dropped.
     pub(crate) fn push_note(&self, note: v1::Result) -> bool {
         let mut state = self.lock();
-        if state.waiting.len() >= WAITING_NOTES_MAX {
+        let bytes = state.waiting_notes_bytes + note_bytes(&note);
+        if state.waiting.len() >= WAITING_NOTES_MAX || bytes > WAITING_NOTES_BYTES_MAX {
             return false;
         }
+        state.waiting_notes_bytes = bytes;
         state.join_or_push(note);
         state.wake();
         true
@@ -177,6 +184,7 @@ impl State {
                 (Some(Outcome::Progress(old)), Some(Outcome::Progress(new)))
                     if old.documents.is_empty() =>
                 {
+                    self.waiting_notes_bytes -= old.note.len();
                     old.clone_from(new);
                     return;
                 }
@@ -216,10 +224,21 @@ impl State {
                 break;
             }
             let Some(next) = self.waiting.pop_front() else { break };
+            self.waiting_notes_bytes -= note_bytes(&next);
             self.sent.push_back(next.clone());
             results.push(next);
         }
         results
+    }
+}
+
+/// The text of progress and of log lines.
+fn note_bytes(result: &v1::Result) -> usize {
+    match &result.outcome {
+        Some(Outcome::Log(log)) => log.lines.iter().map(String::len).sum(),
+        Some(Outcome::Progress(progress)) => progress.note.len(),
+        Some(Outcome::Complete(_) | Outcome::Fail(_) | Outcome::Throw(_) | Outcome::Release(_))
+        | None => 0,
     }
 }
 
@@ -355,6 +374,47 @@ mod tests {
         );
         outbox.push_all((0..10_000).map(complete), 0);
         assert!(!outbox.push_note(log(3, "too much")));
+    }
+
+    #[test]
+    fn notes_are_bounded_in_bytes_while_the_server_is_away() {
+        let progress = |note: &str| {
+            let progress = v1::Progress { note: note.to_owned(), ..v1::Progress::default() };
+            v1::Result { key: 2, activation: 1, outcome: Some(Outcome::Progress(progress)) }
+        };
+        let outbox = Arc::new(Outbox::default());
+        let mut outgoing = outbox.attach(v1::Hello::default(), 0);
+        let line = "x".repeat(4_096);
+        let kept = (0..).take_while(|_| outbox.push_note(log(1, &line))).count();
+        assert_eq!(kept, WAITING_NOTES_BYTES_MAX / 4_096);
+        assert!(!outbox.push_note(progress("a")));
+        outbox.push_all([complete(3)], 0);
+        let mut lines = 0;
+        while let Poll::Ready(Some(message)) = next(&mut outgoing) {
+            lines += message.results.iter().map(note_bytes).sum::<usize>() / 4_096;
+        }
+        assert_eq!((lines, outbox.lock().waiting_notes_bytes), (kept, 0));
+
+        // What was sent and not counted waits again.
+        drop(outbox.attach(v1::Hello::default(), 0));
+        assert!(!outbox.push_note(progress("a")));
+        outbox.lock().waiting.clear();
+        outbox.lock().waiting_notes_bytes = 0;
+        for note in ["one", "second"] {
+            assert!(outbox.push_note(progress(note)));
+        }
+        assert_eq!(outbox.lock().waiting_notes_bytes, "second".len(), "the first was replaced");
+    }
+
+    #[test]
+    fn a_message_is_one_that_servers_take() {
+        let outbox = Arc::new(Outbox::default());
+        let mut outgoing = outbox.attach(v1::Hello::default(), 0);
+        outbox.push_all((0..1_500).map(complete), 0);
+        outbox.heartbeat((0..12_000).map(|key| v1::Token { key, activation: 1 }));
+        let items = |message: &v1::WorkerMessage| message.results.len() + message.heartbeats.len();
+        let sizes = [taken(&mut outgoing), taken(&mut outgoing)].map(|message| items(&message));
+        assert_eq!(sizes, [10_000, 3_500]);
     }
 
     #[test]

@@ -30,8 +30,8 @@ use crate::v1::result::Outcome;
 
 /// Jobs in flight, unless said otherwise.
 pub const CONCURRENCY_DEFAULT: u32 = 32;
-/// More slots than this help nobody.
-pub const CONCURRENCY_MAX: u32 = 100_000;
+/// More slots than this help nobody, and servers give no more credits.
+pub const CONCURRENCY_MAX: u32 = 65_536;
 /// The lease, unless said otherwise.
 pub const LEASE_DEFAULT: Duration = Duration::from_secs(60);
 /// A shorter lease could end between two heartbeats.
@@ -223,7 +223,7 @@ impl WorkerBuilder {
             return Err(Error::Invalid("it needs a queue"));
         }
         if !(1..=CONCURRENCY_MAX).contains(&self.concurrency) {
-            return Err(Error::Invalid("its concurrency must be 1..=100,000"));
+            return Err(Error::Invalid("its concurrency must be 1..=65,536"));
         }
         if self.lease < LEASE_MIN {
             return Err(Error::Invalid("its lease must be 100 ms or more"));

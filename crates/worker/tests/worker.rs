@@ -238,6 +238,28 @@ async fn leases_are_extended_for_as_long_as_a_job_runs() {
 }
 
 #[tokio::test]
+async fn a_lease_that_was_given_more_time_is_not_shortened_by_a_new_stream() {
+    let (mut fake, mut session, ..) = begin(|worker| {
+        worker.handler(async |job: Job<Value>| -> Result<(), Failure> {
+            if job.key() == 1 {
+                job.context().extend(Duration::from_secs(600)).await.unwrap();
+                job.context().log("extended");
+            }
+            std::future::pending().await
+        })
+    })
+    .await;
+    session.message().await;
+    session.send_jobs([job(1, ""), job(2, "")]);
+    assert_eq!(session.results(1).await[0].key, 1, "it says when it is extended");
+    session.break_off();
+
+    let mut session = fake.session().await;
+    let message = session.message().await;
+    assert_eq!(message.heartbeats, [v1::Token { key: 2, activation: 1 }]);
+}
+
+#[tokio::test]
 async fn a_stop_cancels_the_context_of_its_job() {
     let (_fake, mut session, ..) = begin(|worker| {
         worker.handler(async |job: Job<Value>| -> Result<bool, Failure> {

@@ -155,6 +155,13 @@ macro_rules! unscripted {
                 Ok(Response::new(v1::CreateJobsResponse { results: results.collect() }))
             }
 
+            async fn extend_lease(
+                &self,
+                _: Request<v1::ExtendLeaseRequest>,
+            ) -> Result<Response<v1::ExtendLeaseResponse>, Status> {
+                Ok(Response::new(v1::ExtendLeaseResponse::default()))
+            }
+
             $(async fn $name(
                 &self,
                 _: Request<v1::$request>,
@@ -172,7 +179,6 @@ unscripted! {
     fail_job(FailJobRequest) -> FailJobResponse;
     throw_error(ThrowErrorRequest) -> ThrowErrorResponse;
     release_job(ReleaseJobRequest) -> ReleaseJobResponse;
-    extend_lease(ExtendLeaseRequest) -> ExtendLeaseResponse;
     report_progress(ReportProgressRequest) -> ReportProgressResponse;
     append_log(AppendLogRequest) -> AppendLogResponse;
     cancel_job(CancelJobRequest) -> CancelJobResponse;
