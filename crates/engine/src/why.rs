@@ -177,7 +177,7 @@ impl State {
                 key,
                 max: rate.max,
                 window_ms: rate.window_ms,
-                frees_ms: limit.frees_ms().unwrap_or(now_ms).max(now_ms),
+                frees_ms: limit.room_ms().unwrap_or(now_ms).max(now_ms),
                 ahead,
             },
         }

@@ -257,7 +257,7 @@ impl Core {
             }
             Request::Poll(poll) => self.poll(poll),
             Request::EndPoll(id) => {
-                self.waiters.remove(id);
+                self.waiters.remove(self.now_ms, id);
             }
             Request::OpenStream(stream) => self.open_stream(stream),
             Request::AddCredits(id, credits) => {
@@ -265,7 +265,7 @@ impl Core {
                 self.served.extend_from_slice(queues);
             }
             Request::CloseStream(id) => {
-                self.waiters.remove(id);
+                self.waiters.remove(self.now_ms, id);
             }
             Request::Return(unsent) => {
                 // The last first, so that turn and counter end as they began.
@@ -299,7 +299,7 @@ impl Core {
             self.deliver(Action::Change(waiting.reply, Ok(Changed::TimedOut)));
         }
         while let Some(id) = self.waiters.ended(self.now_ms) {
-            if let Some(waiter) = self.waiters.remove(id)
+            if let Some(waiter) = self.waiters.remove(self.now_ms, id)
                 && let Kind::Poll { reply, .. } = waiter.kind
             {
                 self.deliver(Action::Poll(reply, Ok(Vec::new())));

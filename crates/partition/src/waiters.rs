@@ -115,11 +115,14 @@ impl Waiters {
         self.all.get(&id)
     }
 
-    pub(crate) fn remove(&mut self, id: WaiterId) -> Option<Waiter> {
+    /// It waits no more. Until now it asked.
+    pub(crate) fn remove(&mut self, now_ms: u64, id: WaiterId) -> Option<Waiter> {
         self.leave(id);
         let waiter = self.all.remove(&id)?;
         for queue in &waiter.queues {
-            self.watchers_mut(*queue, waiter.wanted.with_token).count -= 1;
+            let watchers = self.watchers_mut(*queue, waiter.wanted.with_token);
+            watchers.count -= 1;
+            watchers.asked_ms = now_ms;
         }
         if let Kind::Poll { ends_ms, .. } = &waiter.kind {
             self.ends.remove(&(*ends_ms, id));

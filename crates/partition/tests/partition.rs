@@ -2,11 +2,13 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on panics")]
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use windlass_checkpoint::{MemoryCheckpoint, MemoryDisk};
 use windlass_log::MemoryLog;
+use windlass_partition::clock::{ClockSource, Reading, SystemClock};
 use windlass_partition::request::{
     Answer, Commands, HandedJob, JobFilter, Poll, Query, QueryAnswer, Refused, Request, Stream,
     StreamSink, WaiterId, Wanted,
@@ -443,6 +445,48 @@ fn why_says_where_a_job_stands_and_what_it_waits_for() {
     assert_eq!((why(first).reason, why(first).worker.as_deref()), ("active", Some("w")));
     fixture.complete(&jobs[0]).unwrap();
     assert_eq!(why(first).reason, "at-rest");
+}
+
+/// The machine's clocks, set ahead by so many milliseconds.
+#[derive(Default)]
+struct Ahead {
+    clock: SystemClock,
+    by_ms: AtomicU64,
+}
+
+impl ClockSource for Ahead {
+    fn read(&self) -> Reading {
+        let Reading { monotonic_us, wall_ms } = self.clock.read();
+        let by_ms = self.by_ms.load(Ordering::Relaxed);
+        Reading { monotonic_us: monotonic_us + by_ms * 1_000, wall_ms: wall_ms + by_ms }
+    }
+}
+
+#[test]
+fn whoever_waited_until_a_moment_ago_is_a_worker() {
+    let (log, disk) = (MemoryLog::create(1, 1).unwrap(), MemoryDisk::new());
+    let clock = Arc::new(Ahead::default());
+    let checkpoint = Arc::new(MemoryCheckpoint::open(&disk));
+    let opened = Partition::open_with(
+        Options::default(),
+        Arc::new(log.handle()),
+        checkpoint,
+        Arc::<Ahead>::clone(&clock),
+    );
+    let fixture = Fixture { partition: opened.unwrap(), log, disk };
+    let waiting = fixture.poll(1, 300_000);
+    // It hoped for a queue: its first job makes that.
+    clock.by_ms.fetch_add(90_000, Ordering::Relaxed);
+    key_of(fixture.give(create("a")));
+    assert_eq!(waiting.recv_timeout(SOON).unwrap().len(), 1);
+    let next = key_of(fixture.give(create("a")));
+    let reason = || {
+        let QueryAnswer::Why(Some(why)) = fixture.query(Query::Why(next)) else { panic!() };
+        why.reason
+    };
+    assert_ne!(reason(), "no-worker", "it works on what it got");
+    clock.by_ms.fetch_add(90_000, Ordering::Relaxed);
+    assert_eq!(reason(), "no-worker");
 }
 
 /// Somebody else's checkpoint may be under way: it does not hold what was acknowledged since.

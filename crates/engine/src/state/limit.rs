@@ -193,6 +193,14 @@ impl Limit {
         }
     }
 
+    /// When the next hand-out is possible: the window may hold more than its maximum, if that was lowered.
+    pub(crate) fn room_ms(&self) -> Option<u64> {
+        let rate = self.settings.rate?;
+        let max = usize::try_from(rate.max).unwrap_or(usize::MAX);
+        let over = self.handed_ms.len().saturating_sub(max);
+        Some(self.handed_ms.get(over)?.saturating_add(rate.window_ms))
+    }
+
     /// When the oldest hand-out leaves the window.
     pub(crate) fn frees_ms(&self) -> Option<u64> {
         Some(self.handed_ms.front()?.saturating_add(self.settings.rate?.window_ms))

@@ -91,6 +91,33 @@ fn parked_jobs_know_their_key_and_their_rank() {
     assert_eq!(why(&check, key, Pollers::Waiting), (full, Place::LaneRank(0)));
 }
 
+/// A maximum that was lowered under what the window holds: the job waits until all but one less than
+/// that have left.
+#[test]
+fn a_full_rate_says_when_it_has_room() {
+    let mut check = Check::new();
+    check.limit("r", rate(3, 500));
+    let job = || {
+        let options = JobOptions { rate_key: "r".into(), ..JobOptions::default() };
+        job_with("q", "a", options)
+    };
+    for _ in 0..3 {
+        check.create(job());
+        assert!(check.take("q").is_some());
+        check.pass(10);
+    }
+    let third_ms = check.now_ms - 10;
+    check.limit("r", rate(1, 500));
+    let key = check.create(job());
+    let (reason, _) = why(&check, key, Pollers::Waiting);
+    let Reason::RateFull { frees_ms, .. } = reason else { panic!("{reason:?}") };
+    assert_eq!(frees_ms, third_ms + 500);
+    check.pass(frees_ms - check.now_ms - 1);
+    assert_eq!(check.take("q"), None);
+    check.pass(1);
+    assert_eq!(check.take("q"), Some(key));
+}
+
 struct Nowhere;
 
 impl Sink for Nowhere {

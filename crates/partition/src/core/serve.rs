@@ -48,7 +48,7 @@ impl Core {
         if poll.wait_ms == 0 {
             // It is answered in this round, behind whoever waits already.
             self.serve();
-            if let Some(waiter) = self.waiters.remove(poll.id)
+            if let Some(waiter) = self.waiters.remove(self.now_ms, poll.id)
                 && let Kind::Poll { reply, .. } = waiter.kind
             {
                 self.deliver(Action::Poll(reply, Ok(Vec::new())));
@@ -147,7 +147,7 @@ impl Core {
             let Some(sink) = self.stream_sink(id) else { return false };
             self.waiters.set_credits(id, |credits| credits.saturating_sub(used));
             self.deliveries.push(Delivery { action: Action::Jobs(sink, handed), missing });
-        } else if let Some(waiter) = self.waiters.remove(id)
+        } else if let Some(waiter) = self.waiters.remove(self.now_ms, id)
             && let Kind::Poll { reply, .. } = waiter.kind
         {
             self.deliveries.push(Delivery { action: Action::Poll(reply, Ok(handed)), missing });
