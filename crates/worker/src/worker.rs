@@ -43,6 +43,8 @@ pub const DRAIN_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 const CANCEL_GRACE: Duration = Duration::from_secs(2);
 /// How long the last results may take to be answered.
 const ANSWER_GRACE: Duration = Duration::from_secs(5);
+/// How long the server may take to end the stream once everything is said.
+const PART_GRACE: Duration = Duration::from_secs(2);
 /// Heartbeats in one lease: two may get lost.
 const HEARTBEATS_PER_LEASE: u32 = 3;
 /// A handler that keeps the loop longer than this, before its first wait, gets tasks of its own.
@@ -102,7 +104,7 @@ pub struct WorkerHandle {
 /// How a worker ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Drained {
-    /// Jobs that did not end in time and were put back.
+    /// Jobs that did not end in time, or came too late to begin, and were put back.
     pub put_back: usize,
     /// Results that the server did not answer in time. The server may have them all the same.
     pub unanswered: usize,
@@ -354,9 +356,43 @@ impl Worker {
             }
             let ending = !matches!(phase, Phase::Working);
             if ending && flight.is_empty() && flight.outbox.unanswered() == 0 {
+                put_back += self.part(&mut link).await;
                 return Ok(self.ended(put_back));
             }
         }
+    }
+
+    /// Closes our side. The server takes back what it has not sent, and ends the stream behind what it has:
+    /// those jobs are put back, so that nobody waits for a lease to end. How many there were.
+    async fn part(&self, link: &mut Link) -> usize {
+        self.flight.outbox.close();
+        let mut put_back = 0;
+        let observer = self.observer.as_ref();
+        let reading = async {
+            loop {
+                let received = match link.event().await {
+                    LinkEvent::Received(received) => received,
+                    opened @ LinkEvent::Opened(Ok(_)) => {
+                        // It brings nothing and cannot fail.
+                        let _ = link.handle(opened, &|event| observe(observer, event));
+                        continue;
+                    }
+                    LinkEvent::Opened(Err(_)) | LinkEvent::Broken(_) | LinkEvent::TimeToOpen => {
+                        break;
+                    }
+                };
+                for job in received.jobs {
+                    let client = &self.flight.client;
+                    let released = client.release_job(Token::from(&job), Duration::ZERO).await;
+                    // When that fails the lease ends by itself.
+                    put_back += usize::from(released.is_ok());
+                }
+            }
+        };
+        // A server that does not end the stream is not waited for any longer.
+        let _ = tokio::time::timeout(PART_GRACE, reading).await;
+        add(&self.flight.counters.released, put_back);
+        put_back
     }
 
     fn next_step(&self, phase: Phase, put_back: &mut usize) -> Option<Phase> {

@@ -331,6 +331,21 @@ async fn a_drain_waits_for_a_job_although_others_have_left_before() {
     assert_eq!(ended.await.unwrap().unwrap().put_back, 0);
 }
 
+/// Until the stream ends, jobs may be on their way: their leases would else have to end first.
+#[tokio::test]
+async fn what_arrives_behind_a_drain_is_put_back() {
+    let (fake, mut session, handle, ended) = begin(|worker| worker.handler(double)).await;
+    session.message().await;
+    handle.drain();
+    assert!(session.message().await.drain);
+    assert!(session.incoming.message().await.unwrap().is_none(), "its side is closed");
+    session.send_jobs([job(1, "1"), job(2, "2")]);
+    drop(session);
+    let drained = ended.await.unwrap().unwrap();
+    assert_eq!((drained.put_back, drained.metrics.released), (2, 2));
+    assert_eq!(*fake.released.lock().unwrap(), [1, 2]);
+}
+
 #[tokio::test]
 async fn jobs_that_wait_run_side_by_side_and_blocking_ones_too() {
     let meeting = Arc::new(Barrier::new(4));

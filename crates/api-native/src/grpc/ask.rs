@@ -58,8 +58,8 @@ pub(super) fn create(job: v1::NewJob) -> Asked<Command> {
     create_in(job, &mut None)
 }
 
-/// A whole batch; jobs of one queue that follow each other share its name.
-pub(super) fn create_all(jobs: Vec<v1::NewJob>) -> Asked<Vec<Command>> {
+/// A whole batch, each job for itself; those of one queue that follow each other share its name.
+pub(super) fn create_all(jobs: Vec<v1::NewJob>) -> Vec<Asked<Command>> {
     let mut last = None;
     jobs.into_iter().map(|job| create_in(job, &mut last)).collect()
 }
@@ -350,10 +350,9 @@ mod tests {
             ..v1::NewJob::default()
         });
         let names: Vec<QueueName> = create_all(jobs.to_vec())
-            .unwrap()
             .into_iter()
             .map(|command| {
-                let Command::CreateJob(create) = command else { panic!("{command:?}") };
+                let Ok(Command::CreateJob(create)) = command else { panic!("no job is made") };
                 create.queue
             })
             .collect();

@@ -72,10 +72,23 @@ impl Windlass for Service {
         request: Request<v1::CreateJobsRequest>,
     ) -> Answered<v1::CreateJobsResponse> {
         let jobs = request.into_inner().jobs;
-        let commands = ask::create_all(jobs)?;
+        let count = jobs.len();
+        let mut commands = Vec::with_capacity(count);
+        let mut refused = Vec::new();
+        for (index, asked) in ask::create_all(jobs).into_iter().enumerate() {
+            match asked {
+                Ok(command) => commands.push(command),
+                Err(error) => refused.push((index, refusal(error))),
+            }
+        }
         let answers = self.gateway.commands(commands).await.map_err(ApiError::from)?;
-        let results = answers.into_iter().map(create_result).collect();
-        answer(v1::CreateJobsResponse { results })
+        let mut refused = refused.into_iter().peekable();
+        let mut answers = answers.into_iter();
+        let results = (0..count).map(|index| match refused.next_if(|(at, _)| *at == index) {
+            Some((_, refusal)) => v1::CreateResult { refusal: Some(refusal), ..Default::default() },
+            None => answers.next().map_or_else(|| unreachable!("{MISMATCH}"), create_result),
+        });
+        answer(v1::CreateJobsResponse { results: results.collect() })
     }
 
     async fn activate_jobs(

@@ -52,17 +52,25 @@ async fn a_batch_answers_for_each_item() {
         })),
         ..job("q")
     };
-    let jobs = vec![unique("a"), unique("a"), job(""), unique("b")];
+    // What makes no command is refused for itself too.
+    let never = || v1::NewJob { due_ms: u64::MAX, ..job("q") };
+    let jobs = vec![never(), unique("a"), unique("a"), never(), job(""), unique("b"), never()];
     let answer = grpc.create_jobs(v1::CreateJobsRequest { jobs }).await.unwrap().into_inner();
     let codes: Vec<&str> = answer
         .results
         .iter()
         .map(|result| result.refusal.as_ref().map_or("", |refusal| refusal.code.as_str()))
         .collect();
-    assert_eq!(codes, ["", "unique-key-held", "name-empty", ""]);
-    let refusal = answer.results[1].refusal.as_ref().unwrap();
-    assert_eq!(refusal.holder, answer.results[0].key);
+    let never_code = "out-of-range";
+    let said = [never_code, "", "unique-key-held", never_code, "name-empty", "", never_code];
+    assert_eq!(codes, said);
+    let refusal = answer.results[2].refusal.as_ref().unwrap();
+    assert_eq!(refusal.holder, answer.results[1].key);
     assert_eq!(refusal.grpc_code, 6);
+    let request = v1::CreateJobsRequest { jobs: vec![never(), never()] };
+    let answer = grpc.create_jobs(request).await.unwrap().into_inner();
+    assert!(answer.results.iter().all(|result| result.refusal.is_some()));
+    assert_eq!(answer.results.len(), 2);
     assert_eq!(take(&mut grpc, "q", 10).await.len(), 2);
 }
 

@@ -20,6 +20,8 @@ pub(crate) struct Fake {
     pub(crate) address: String,
     sessions: mpsc::UnboundedReceiver<Session>,
     pub(crate) creates: Arc<Mutex<Creates>>,
+    /// Jobs that were put back by a call.
+    pub(crate) released: Arc<Mutex<Vec<u64>>>,
 }
 
 /// How create-jobs answers.
@@ -41,6 +43,7 @@ pub(crate) struct Session {
 struct Service {
     sessions: mpsc::UnboundedSender<Session>,
     creates: Arc<Mutex<Creates>>,
+    released: Arc<Mutex<Vec<u64>>>,
 }
 
 impl Fake {
@@ -48,13 +51,17 @@ impl Fake {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let (opened, sessions) = mpsc::unbounded_channel();
-        let creates = Arc::default();
-        let service = Service { sessions: opened, creates: Arc::clone(&creates) };
+        let (creates, released) = (Arc::default(), Arc::default());
+        let service = Service {
+            sessions: opened,
+            creates: Arc::clone(&creates),
+            released: Arc::clone(&released),
+        };
         let serving = tonic::transport::Server::builder()
             .add_service(WindlassServer::new(service))
             .serve_with_incoming(TcpListenerStream::new(listener));
         tokio::spawn(serving);
-        Self { address, sessions, creates }
+        Self { address, sessions, creates, released }
     }
 
     /// The next stream that a worker opens.
@@ -155,6 +162,14 @@ macro_rules! unscripted {
                 Ok(Response::new(v1::CreateJobsResponse { results: results.collect() }))
             }
 
+            async fn release_job(
+                &self,
+                request: Request<v1::ReleaseJobRequest>,
+            ) -> Result<Response<v1::ReleaseJobResponse>, Status> {
+                self.released.lock().unwrap().push(request.into_inner().key);
+                Ok(Response::new(v1::ReleaseJobResponse::default()))
+            }
+
             async fn extend_lease(
                 &self,
                 _: Request<v1::ExtendLeaseRequest>,
@@ -178,7 +193,6 @@ unscripted! {
     complete_job(CompleteJobRequest) -> CompleteJobResponse;
     fail_job(FailJobRequest) -> FailJobResponse;
     throw_error(ThrowErrorRequest) -> ThrowErrorResponse;
-    release_job(ReleaseJobRequest) -> ReleaseJobResponse;
     report_progress(ReportProgressRequest) -> ReportProgressResponse;
     append_log(AppendLogRequest) -> AppendLogResponse;
     cancel_job(CancelJobRequest) -> CancelJobResponse;
