@@ -486,7 +486,7 @@ impl Core {
 
     // ── flows ───────────────────────────────────────────────────────────────────────────────
 
-    /// Whether the batch holds another frame of timers, schedules or steps of flows. Nothing refuses
+    /// Whether the batch holds another frame of timers, schedules, hand-outs or steps of flows. Nothing refuses
     /// those: the other half of the batch is for what one brings along.
     fn has_room_for_steps(&self) -> bool {
         self.batch_bytes() <= self.batch_room_bytes / 2

@@ -7,7 +7,8 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use windlass_checkpoint::{MemoryCheckpoint, MemoryDisk};
-use windlass_log::MemoryLog;
+use windlass_log::fs::OsFileSystem;
+use windlass_log::{FileLog, FileLogOptions, LifeId, MemoryLog, NewLog};
 use windlass_partition::clock::{ClockSource, Reading, SystemClock};
 use windlass_partition::request::{
     Answer, Commands, HandedJob, JobFilter, Poll, Query, QueryAnswer, Refused, Request, Stream,
@@ -487,6 +488,33 @@ fn whoever_waited_until_a_moment_ago_is_a_worker() {
     assert_ne!(reason(), "no-worker", "it works on what it got");
     clock.by_ms.fetch_add(90_000, Ordering::Relaxed);
     assert_eq!(reason(), "no-worker");
+}
+
+/// More than a batch of the log holds: a stopped partition would find the same again.
+#[test]
+fn hand_outs_of_a_backlog_take_several_batches() {
+    const JOBS: usize = 6_000;
+    let dir = tempfile::tempdir().unwrap();
+    let new = NewLog { life: LifeId::random(), partition: 1, first_lsn: 1 };
+    let segments = FileLogOptions { segment_bytes: 1 << 20, ..FileLogOptions::default() };
+    let log = FileLog::create(Arc::new(OsFileSystem), dir.path(), &new, segments).unwrap();
+    let checkpoint = Arc::new(MemoryCheckpoint::open(&MemoryDisk::new()));
+    let partition = Partition::open(Options::default(), Arc::new(log), checkpoint).unwrap();
+    let handle = partition.handle();
+    for _ in 0..JOBS / 500 {
+        let created = give(&handle, (0..500).map(|_| create("a")).collect());
+        assert!(created.iter().all(Result::is_ok));
+    }
+    let (tx, jobs) = mpsc::channel();
+    let wanted = Wanted { worker: "w".repeat(250).into(), ..wanted() };
+    let sink = Box::new(Sink(tx, mpsc::channel().0));
+    let credits = u32::try_from(JOBS).unwrap();
+    handle.submit(Request::OpenStream(Stream { id: WaiterId(1), wanted, credits, sink })).unwrap();
+    let mut handed = 0;
+    while handed < JOBS {
+        handed += jobs.recv_timeout(SOON).expect("the partition goes on").len();
+    }
+    partition.stop();
 }
 
 /// Somebody else's checkpoint may be under way: it does not hold what was acknowledged since.

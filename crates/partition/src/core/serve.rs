@@ -91,13 +91,18 @@ impl Core {
         self.decide(&Command::ActivateJobs(nothing)).map(|_| ())
     }
 
-    /// Hands out jobs to those who wait on queues that may have some.
+    /// Hands out jobs to those who wait on queues that may have some, as far as the batch has room.
     pub(super) fn serve(&mut self) {
         self.waiters.meet_new_queues(self.engine.state());
         while let Some(queue) = self.served.pop() {
             // Who is served goes behind the others: what is there is shared by all of a line, once.
             let mut left_in_line = 0;
             while let Some((id, in_line)) = self.waiters.first(self.engine.state(), queue) {
+                if !self.has_room_for_steps() {
+                    // The next batch goes on from here.
+                    self.served.push(queue);
+                    return;
+                }
                 if left_in_line == 0 {
                     left_in_line = in_line.max(1);
                 }
