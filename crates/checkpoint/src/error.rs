@@ -123,6 +123,12 @@ impl Error {
         matches!(self, Self::Corrupt { .. } | Self::BackupDamaged { .. })
     }
 
+    /// May the same write succeed later? What the operating system refuses now it may grant then; all
+    /// else is as wrong the next time.
+    pub fn may_pass(&self) -> bool {
+        matches!(self, Self::Io { .. } | Self::Engine { .. })
+    }
+
     fn io_kind(&self) -> Option<io::ErrorKind> {
         let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(self);
         while let Some(error) = cause {

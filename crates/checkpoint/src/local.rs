@@ -21,7 +21,8 @@
 //! * an ingestion out of order panics: order is checked before each entry;
 //! * a dropped ingestion leaves its files behind: they are swept when nothing else can own them;
 //! * a failed switch may have happened on disk but not in memory, and the next one would overwrite a
-//!   version that is in force: the disk is asked, and the store takes no more writes if it says so;
+//!   version that is in force: the disk is asked, and the store takes no more writes if it says so, or
+//!   none until it can be asked;
 //! * the file of a version is believed without looking at its checksum: it is checked before opening;
 //! * `clear()` races with merges: it is never called;
 //! * old versions are dropped below a watermark that the caller names, and reading a dropped one
@@ -35,7 +36,7 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lsm_tree::compaction::filter::{CompactionFilter, Context, Factory, ItemAccessor, Verdict};
@@ -178,9 +179,7 @@ impl Checkpoint for LocalCheckpoint {
         stamp: &Stamp,
     ) -> Result<()> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.store.poisoned.load(Ordering::Acquire) {
-            return Err(Error::Poisoned);
-        }
+        self.store.check_standing()?;
         stamp.check(self.newest().as_ref())?;
         if self.merger.error().is_some() {
             self.merger.pause(|| self.store.sweep());
@@ -271,10 +270,20 @@ pub(crate) struct Store {
     visible: SequenceNumberCounter,
     /// How many reads hold each version.
     pins: Mutex<BTreeMap<SeqNo, u64>>,
-    /// The disk may be ahead of memory: no more writes until the store is opened again.
-    pub(crate) poisoned: AtomicBool,
+    standing: Mutex<Standing>,
     pub(crate) merges: AtomicU64,
     _lock: File,
+}
+
+/// Whether the version in force on the disk is the one in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// It is.
+    Known,
+    /// A switch failed, and the disk could not be asked: it is, before anything is written.
+    Unknown,
+    /// It is not, or is damaged: no more writes until the store is opened again.
+    Poisoned,
 }
 
 // Written by hand because the engine's tree has none.
@@ -301,12 +310,15 @@ impl Store {
         let next = tree.get_highest_seqno().map_or(0, |highest| highest + 1);
         sequence.fetch_max(next);
         visible.fetch_max(next);
+        // The engine syncs what is in the tree's directory, not that there is one.
+        sync_directory(path)?;
+        path.parent().map_or(Ok(()), sync_directory)?;
         Ok(Self {
             tree,
             tree_path,
             visible,
             pins: Mutex::default(),
-            poisoned: AtomicBool::new(false),
+            standing: Mutex::new(Standing::Known),
             merges: AtomicU64::new(0),
             _lock: lock,
         })
@@ -352,14 +364,42 @@ impl Store {
         pins.keys().next().copied().unwrap_or(visible).min(visible)
     }
 
-    /// After a failed switch: if the disk is not where memory is, writing on would overwrite the version
-    /// in force.
+    /// After a failed write or merge: its switch may have happened on disk but not in memory, and the
+    /// next one would overwrite the version in force.
     pub(crate) fn after_failure(&self) {
-        let in_memory = self.tree.current_version().id();
-        match VersionInForce::read(&self.tree_path) {
-            Ok(Some(on_disk)) if on_disk.id == in_memory => {}
-            Ok(_) | Err(_) => self.poisoned.store(true, Ordering::Release),
+        let mut standing = self.standing();
+        if *standing == Standing::Known {
+            *standing = Standing::Unknown;
         }
+        drop(standing);
+        // Where the disk cannot be asked now, it is before the next write.
+        let _ = self.check_standing();
+    }
+
+    /// Fails where a write would not be safe.
+    pub(crate) fn check_standing(&self) -> Result<()> {
+        let mut standing = self.standing();
+        if *standing == Standing::Unknown {
+            let in_memory = self.tree.current_version().id();
+            *standing = match VersionInForce::read(&self.tree_path) {
+                Ok(Some(on_disk)) if on_disk.id == in_memory => Standing::Known,
+                Err(error @ Error::Io { .. }) => return Err(error),
+                Ok(_) | Err(_) => Standing::Poisoned,
+            };
+        }
+        match *standing {
+            Standing::Known => Ok(()),
+            Standing::Unknown | Standing::Poisoned => Err(Error::Poisoned),
+        }
+    }
+
+    /// No write is safe until the store is opened again.
+    pub(crate) fn poison(&self) {
+        *self.standing() = Standing::Poisoned;
+    }
+
+    fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Removes table files that belong to nothing: what failed writes and merges leave behind, which on a
@@ -368,7 +408,7 @@ impl Store {
     /// the store removes what is left.
     pub(crate) fn sweep(&self) {
         let pins = self.pins();
-        if !pins.is_empty() || self.poisoned.load(Ordering::Acquire) {
+        if !pins.is_empty() || *self.standing() != Standing::Known {
             return;
         }
         let version = self.tree.current_version();
@@ -429,6 +469,15 @@ impl VersionInForce {
         }
         Ok(Some(Self { id }))
     }
+}
+
+/// Makes what was made in a directory durable.
+fn sync_directory(path: &Path) -> Result<()> {
+    // The parent of a relative path of one part.
+    let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+    File::open(path)
+        .and_then(|directory| directory.sync_all())
+        .map_err(|source| Error::Io { action: "sync the checkpoint directory", source })
 }
 
 fn lock(path: &Path) -> Result<File> {

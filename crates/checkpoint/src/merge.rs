@@ -200,6 +200,7 @@ impl Shared {
     /// One merge; returns whether it did anything.
     fn step(&self, merge: impl FnOnce() -> lsm_tree::Result<()>) -> Result<bool> {
         let _merging = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
+        self.store.check_standing()?;
         let before = self.store.tree.current_version().id();
         if let Err(error) = merge() {
             self.store.after_failure();
@@ -212,7 +213,7 @@ impl Shared {
     }
 
     fn may_go_on(&self) -> bool {
-        !self.state().stop && !self.store.poisoned.load(Ordering::Acquire)
+        !self.state().stop
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -233,7 +234,7 @@ impl Drop for EndOfThread<'_> {
         state.wanted = false;
         if !state.stop {
             // Only a panic ends the thread unasked. Reads go on; writes need merging.
-            self.0.store.poisoned.store(true, Ordering::Release);
+            self.0.store.poison();
         }
         drop(state);
         self.0.changed.notify_all();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
-use windlass_checkpoint::{Checkpoint, Entry, Error, Stamp};
+use windlass_checkpoint::{Checkpoint, Entry, Stamp};
 use windlass_engine::ImageSink;
 use windlass_engine::state::image::IMAGE_VERSION;
 use windlass_log::{LogError, Position};
@@ -343,8 +343,8 @@ impl Written {
 }
 
 /// The writer thread: writes checkpoints one after the other and trims the log behind them. A
-/// failed write is tried again, for its images are only here, unless the store says that nothing
-/// but opening it again helps: then the partition must stop.
+/// failed write is tried again, for its images are only here, unless it would fail for ever: then
+/// the partition must stop.
 pub(crate) fn write_checkpoints(
     orders: &Receiver<Order>,
     written: &Sender<windlass_checkpoint::Result<Written>>,
@@ -355,7 +355,7 @@ pub(crate) fn write_checkpoints(
     while let Ok(mut order) = orders.recv() {
         let position = order.position.map_or(0, Position::to_raw);
         while let Err(error) = order.images.write(checkpoint, position, order.checksum) {
-            if matches!(error, Error::Poisoned | Error::Stale) {
+            if !error.may_pass() {
                 // The loop may have ended.
                 let _ = written.send(Err(error));
                 return;

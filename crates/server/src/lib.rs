@@ -21,6 +21,7 @@ mod builtin;
 mod connectors;
 pub mod data;
 pub mod error;
+mod files;
 mod history;
 pub mod listen;
 pub mod logging;

@@ -26,6 +26,7 @@ use windlass_partition::{Durability, Follower, Partition, Recovery, StopReason};
 
 use crate::data::{self, Data};
 use crate::error::ServeError;
+use crate::files;
 use crate::history::{self, Feed};
 use crate::listen::{self, Port};
 use crate::origin;
@@ -101,6 +102,8 @@ pub async fn start(config: Config) -> Result<ServerHandle, ServeError> {
 pub async fn start_on(config: Config, fs: Arc<dyn FileSystem>) -> Result<ServerHandle, ServeError> {
     config.check()?;
     let began = Instant::now();
+    let ports = 1 + usize::from(config.zeebe_listen.address().is_some());
+    let connections_max = files::make_room(config.connections_max, ports);
     let opening = config.clone();
     let (partition, history) = spawn_blocking(move || open_partition(&opening, fs))
         .await
@@ -124,7 +127,6 @@ pub async fn start_on(config: Config, fs: Arc<dyn FileSystem>) -> Result<ServerH
     if config.sends_traces() {
         router = router.layer(axum::middleware::from_fn(crate::trace::span_of_request));
     }
-    let connections_max = config.connections_max;
     let main = Port { listener, router, connections_max, send_buffer_bytes_max: SEND_BUFFER_BYTES };
     let mut listening = JoinSet::new();
     listening.spawn(listen::run(main, closing.clone(), config.shutdown()));

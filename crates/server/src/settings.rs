@@ -171,7 +171,7 @@ settings! {
     shutdown_seconds: u64 = "10", "WINDLASS_SHUTDOWN_SECONDS",
         "How long a shutdown waits for open connections, and again for the last checkpoint";
     connections_max: usize = "10000", "WINDLASS_CONNECTIONS_MAX",
-        "Connections at once; further ones wait to be accepted";
+        "Connections at once on each port, if the limit of open files allows them; further ones wait to be accepted";
     durability: DurabilityMode = "fsync", "WINDLASS_DURABILITY",
         "What an acknowledgement means: fsync (it is on disk) or interval (it will be; a crash of process or machine LOSES ACKNOWLEDGED WORK)";
     durability_interval_ms: u64 = "50", "WINDLASS_DURABILITY_INTERVAL_MS",

@@ -100,16 +100,50 @@ fn a_poisoned_checkpoint_store_stops_the_partition() {
     assert!(matches!(reason, Some(StopReason::Checkpoint(_))), "{reason:?}");
 }
 
-/// A store on a disk that is full for ever.
-struct Full(MemoryCheckpoint, mpsc::Sender<()>);
+/// What is wrong for ever was tried for ever, while creates went on until checkpoints lagged.
+#[test]
+fn a_checkpoint_that_can_never_be_written_stops_the_partition() {
+    let (tried, tries) = mpsc::channel();
+    let log = MemoryLog::create(1, 1).unwrap();
+    let too_large =
+        || windlass_checkpoint::Error::ValueTooLarge { index: 7, bytes: 2, bytes_max: 1 };
+    let store = Refusing { because: too_large, ..Refusing::full(tried) };
+    let partition = Partition::open(Options::default(), Arc::new(log), Arc::new(store)).unwrap();
+    give(&partition, create(0)).unwrap();
+    assert_eq!(partition.checkpoint_now(), None);
+    let reason = partition.wait_stopped(SOON);
+    assert!(matches!(reason, Some(StopReason::Checkpoint(_))), "{reason:?}");
+    assert_eq!(tries.try_iter().count(), 1);
+}
 
-impl View for Full {
+/// A store that takes no write. It says when one was tried.
+struct Refusing {
+    inner: MemoryCheckpoint,
+    tried: mpsc::Sender<()>,
+    because: fn() -> windlass_checkpoint::Error,
+}
+
+impl Refusing {
+    /// On a disk that is full for ever.
+    fn full(tried: mpsc::Sender<()>) -> Refusing {
+        Refusing {
+            inner: MemoryCheckpoint::new(),
+            tried,
+            because: || {
+                let source = std::io::ErrorKind::StorageFull.into();
+                windlass_checkpoint::Error::Io { action: "write the checkpoint", source }
+            },
+        }
+    }
+}
+
+impl View for Refusing {
     fn stamp(&self) -> Option<Stamp> {
-        self.0.stamp()
+        self.inner.stamp()
     }
 
     fn get(&self, key: &[u8]) -> windlass_checkpoint::Result<Option<Vec<u8>>> {
-        self.0.get(key)
+        self.inner.get(key)
     }
 
     fn scan_with(
@@ -117,31 +151,30 @@ impl View for Full {
         range: &KeyRange,
         visit: &mut Visit<'_>,
     ) -> windlass_checkpoint::Result<()> {
-        self.0.scan_with(range, visit)
+        self.inner.scan_with(range, visit)
     }
 
     fn scan(&self, range: &KeyRange) -> Pairs<'_> {
-        self.0.scan(range)
+        self.inner.scan(range)
     }
 
     fn edges(&self, range: &KeyRange) -> windlass_checkpoint::Result<Option<(Vec<u8>, Vec<u8>)>> {
-        self.0.edges(range)
+        self.inner.edges(range)
     }
 }
 
-impl Checkpoint for Full {
+impl Checkpoint for Refusing {
     fn write(
         &self,
         _: &mut dyn Iterator<Item = windlass_checkpoint::Result<Entry<'_>>>,
         _: &Stamp,
     ) -> windlass_checkpoint::Result<()> {
-        self.1.send(()).unwrap();
-        let source = std::io::ErrorKind::StorageFull.into();
-        Err(windlass_checkpoint::Error::Io { action: "write the checkpoint", source })
+        self.tried.send(()).unwrap();
+        Err((self.because)())
     }
 
     fn snapshot(&self) -> windlass_checkpoint::Result<Box<dyn View>> {
-        self.0.snapshot()
+        self.inner.snapshot()
     }
 }
 
@@ -151,7 +184,7 @@ fn a_partition_ends_though_its_checkpoint_cannot_be_written() {
     let (tried, tries) = mpsc::channel();
     let log = MemoryLog::create(1, 1).unwrap();
     let options = Options { checkpoint_log_bytes: 1, ..Options::default() };
-    let store = Full(MemoryCheckpoint::new(), tried);
+    let store = Refusing::full(tried);
     let partition = Partition::open(options, Arc::new(log), Arc::new(store)).unwrap();
     give(&partition, create(0)).unwrap();
     tries.recv_timeout(SOON).unwrap();
@@ -170,7 +203,7 @@ fn a_stop_waits_for_its_checkpoint_only_so_long() {
     let log = MemoryLog::create(1, 1).unwrap();
     let kept = log.handle();
     let options = Options { stop_wait_max: Duration::from_millis(50), ..Options::default() };
-    let store = Full(MemoryCheckpoint::new(), tried);
+    let store = Refusing::full(tried);
     let partition = Partition::open(options, Arc::new(log), Arc::new(store)).unwrap();
     give(&partition, create(0)).unwrap();
     let (ended, end) = mpsc::channel();
