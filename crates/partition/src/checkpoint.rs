@@ -14,6 +14,7 @@ use windlass_log::{LogError, Position};
 use windlass_record::id::Payload;
 
 use crate::core::Core;
+use crate::parts::Parts;
 use crate::payload::PayloadStore;
 
 /// Bytes of a chunk of images.
@@ -62,6 +63,12 @@ enum Value<'a> {
     Deleted,
 }
 
+impl<'a> Value<'a> {
+    fn of(image: Option<&'a [u8]>) -> Value<'a> {
+        image.map_or(Value::Deleted, Value::Inline)
+    }
+}
+
 /// There are two for every new job.
 const _: () = assert!(size_of::<ImageEntry>() == 48);
 
@@ -104,8 +111,12 @@ impl Images {
     }
 
     /// Where the engine puts images.
-    pub fn sink<'a>(&'a mut self, payloads: &'a mut PayloadStore) -> impl ImageSink + 'a {
-        Collector { images: self, payloads }
+    pub(crate) fn sink<'a>(
+        &'a mut self,
+        payloads: &'a mut PayloadStore,
+        parts: &'a mut Parts,
+    ) -> impl ImageSink + 'a {
+        Collector { images: self, payloads, parts }
     }
 
     /// Where the shell puts images of its own.
@@ -263,11 +274,12 @@ impl ImageSink for PlainCollector<'_> {
 struct Collector<'a> {
     images: &'a mut Images,
     payloads: &'a mut PayloadStore,
+    parts: &'a mut Parts,
 }
 
 impl ImageSink for Collector<'_> {
     fn put(&mut self, key: &[u8], value: &[u8]) {
-        self.images.push(key, Value::Inline(value));
+        self.parts.put(key, value, |key, value| self.images.push(key, Value::of(value)));
     }
 
     fn put_payload(&mut self, key: &[u8], payload: Payload) {
@@ -276,7 +288,7 @@ impl ImageSink for Collector<'_> {
     }
 
     fn delete(&mut self, key: &[u8]) {
-        self.images.push(key, Value::Deleted);
+        self.parts.delete(key, |key, value| self.images.push(key, Value::of(value)));
     }
 }
 
@@ -289,7 +301,7 @@ impl Core {
             Some(spent) => spent.renew(number, lsn, now_ms),
             None => Images::new(number, lsn, now_ms),
         };
-        self.engine.freeze(&mut images.sink(&mut self.payloads));
+        self.engine.freeze(&mut images.sink(&mut self.payloads, &mut self.parts));
         self.finished.freeze(&self.payloads, &mut images.plain_sink());
         self.images = Some(images);
     }
@@ -303,7 +315,8 @@ impl Core {
     /// Writes up to `jobs_max` frozen jobs. When none remain: all images and their checksum.
     pub fn collect(&mut self, jobs_max: usize) -> Option<(Images, u64)> {
         let mut images = self.images.take()?;
-        if self.engine.write_frozen(jobs_max, &mut images.sink(&mut self.payloads)) {
+        if self.engine.write_frozen(jobs_max, &mut images.sink(&mut self.payloads, &mut self.parts))
+        {
             return Some((images, self.engine.checksum()));
         }
         self.images = Some(images);

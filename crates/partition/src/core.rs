@@ -25,6 +25,7 @@ use crate::awaited::Awaited;
 use crate::changing::Changing;
 use crate::finished::Finished;
 use crate::options::Options;
+use crate::parts::Parts;
 use crate::payload::PayloadStore;
 use crate::request::{
     Answer, ChangeReply, Changed, Commands, CommandsReply, HandedJob, InstanceRun, PollReply,
@@ -54,6 +55,8 @@ pub struct Core {
     pub images: Option<crate::checkpoint::Images>,
     /// Place of images that were written.
     pub(crate) spent_images: Option<crate::checkpoint::Images>,
+    /// Which images are in parts.
+    pub(crate) parts: Parts,
     builder: BatchBuilder,
     /// How large commands may make a batch; an eighth of what the log takes is left for timers and
     /// hand-outs.
@@ -171,6 +174,7 @@ impl Core {
             options,
             images: None,
             spent_images: None,
+            parts: Parts::default(),
             builder: BatchBuilder::new(),
             batch_room_bytes: batch_bytes_max - batch_bytes_max / 8,
             tail,
@@ -439,7 +443,7 @@ impl Core {
     /// Carries out what the applied events ask of the shell.
     fn absorb(&mut self) {
         if let Some(images) = &mut self.images {
-            self.engine.write_early_images(&mut images.sink(&mut self.payloads));
+            self.engine.write_early_images(&mut images.sink(&mut self.payloads, &mut self.parts));
         }
         self.engine.take_served(&mut self.served);
         let effects = self.engine.effects();

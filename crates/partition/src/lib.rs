@@ -23,6 +23,7 @@ mod finished;
 pub mod follow;
 mod handle;
 mod options;
+mod parts;
 pub mod payload;
 mod query;
 pub mod recover;

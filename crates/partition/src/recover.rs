@@ -13,6 +13,7 @@ use crate::clock::Reading;
 use crate::core::Core;
 use crate::finished::{self, Finished};
 use crate::options::Options;
+use crate::parts::Parts;
 use crate::payload::PayloadStore;
 
 /// Why a partition did not open. Nothing was changed but for the epoch.
@@ -62,6 +63,12 @@ pub enum OpenError {
         /// The last record of the log.
         durable_lsn: u64,
     },
+    /// An image is not whole.
+    #[error("a part of the image under {key:02x?} is missing")]
+    Part {
+        /// Its key.
+        key: Vec<u8>,
+    },
     /// A record makes no sense.
     #[error("failed to decode the record with lsn {lsn}")]
     Record {
@@ -103,8 +110,9 @@ pub fn recover(
     let mut engine = Engine::new(PartitionId::FIRST, options.bounds);
     let mut payloads = PayloadStore::default();
     let mut finished = Finished::default();
+    let mut parts = Parts::default();
     let loaded = (&mut engine, &mut payloads, &mut finished);
-    let (checkpoint_lsn, near) = load(checkpoint, loaded)?;
+    let (checkpoint_lsn, near) = load(checkpoint, loaded, &mut parts)?;
 
     let status = log.status();
     if status.durable_lsn < checkpoint_lsn {
@@ -121,13 +129,14 @@ pub fn recover(
     let replayed =
         replay(log, from, &opened, (&mut engine, &mut payloads, &mut finished), options)?;
     let last_ms = engine.state().last_ms().max(status.time_ms);
-    let core = Core::new(
+    let mut core = Core::new(
         engine,
         payloads,
         finished,
         (opened.tail, status.batch_bytes_max),
         options.clone(),
     );
+    core.parts = parts;
     Ok(Recovered {
         core,
         last_ms,
@@ -142,6 +151,7 @@ pub fn recover(
 fn load(
     checkpoint: &dyn Checkpoint,
     (engine, payloads, finished): (&mut Engine, &mut PayloadStore, &mut Finished),
+    parts: &mut Parts,
 ) -> Result<(u64, Option<Position>), OpenError> {
     let Some(stamp) = checkpoint.stamp() else { return Ok((0, None)) };
     if stamp.format > u32::from(windlass_engine::state::image::IMAGE_VERSION) {
@@ -150,7 +160,8 @@ fn load(
     let view = checkpoint.snapshot()?;
     for tag in State::LOAD_ORDER {
         load_images(&*view, tag, |key, value| {
-            let loaded = engine.load(key, value, &mut |key, len| payloads.keep_stored(key, len));
+            let value = parts.whole(&*view, key, value)?;
+            let loaded = engine.load(key, &value, &mut |key, len| payloads.keep_stored(key, len));
             loaded.map_err(|source| OpenError::Image { key: key.to_vec(), source })
         })?;
     }

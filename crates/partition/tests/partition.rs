@@ -19,6 +19,10 @@ use windlass_record::command::{
     Command, CompleteJob, CreateJob, DocumentWrite, Due, JobOptions, Lease, PauseQueue,
     PutDocuments, QueueName, ReleaseJob,
 };
+use windlass_record::flow::{
+    CancelInstance, CreateInstance, DeployResources, FlowAnswer, FlowCommand, Key,
+    ProcessReference, SetVariables,
+};
 use windlass_record::id::JobKey;
 use windlass_record::rejection::Rejection;
 
@@ -530,4 +534,54 @@ fn a_checkpoint_holds_all_that_was_acknowledged_before_it_was_asked_for() {
         assert!(lsn >= status.durable_lsn, "lsn {lsn} is behind {}", status.durable_lsn);
     }
     assert!(asking.join().unwrap());
+}
+
+/// A checkpoint with an image past the store's largest value was tried for ever.
+#[test]
+fn variables_of_one_scope_may_be_many() {
+    let process = r#"<?xml version="1.0"?>
+<bpmn:definitions xmlns:bpmn="http://www.omg.org/spec/BPMN/20100524/MODEL" targetNamespace="t">
+  <bpmn:process id="p" isExecutable="true">
+    <bpmn:startEvent id="start"/>
+    <bpmn:sequenceFlow id="a" sourceRef="start" targetRef="wait"/>
+    <bpmn:userTask id="wait"/>
+  </bpmn:process>
+</bpmn:definitions>"#;
+    let mut fixture = Fixture::new();
+    let flow = |fixture: &Fixture, command| match fixture.give(Command::Flow(command)) {
+        Ok(Answer::Flow(answer)) => answer,
+        other => panic!("{other:?}"),
+    };
+    let resources = vec![("p.bpmn".into(), process.as_bytes().into())];
+    let deploy = DeployResources { tenant: "t".into(), resources };
+    flow(&fixture, FlowCommand::DeployResources(deploy));
+    let create = CreateInstance {
+        tenant: "t".into(),
+        process: ProcessReference::Latest("p".into()),
+        variables: Arc::default(),
+        start_at: Vec::new(),
+        business_id: "".into(),
+        tags: Vec::new(),
+        awaited: false,
+    };
+    let created = flow(&fixture, FlowCommand::CreateInstance(create));
+    let FlowAnswer::InstanceCreated { key, .. } = created else { panic!("{created:?}") };
+    let text = "x".repeat(4_000_000);
+    let set = |fixture: &Fixture, number: u32, key: Key| {
+        let variables = format!("{{\"v{number}\": \"{text}\"}}").into_bytes().into();
+        let command = SetVariables { scope: key, variables, local: true };
+        flow(fixture, FlowCommand::SetVariables(command));
+    };
+    // The store's largest value has 256 MiB.
+    for number in 1..=68 {
+        set(&fixture, number, key);
+    }
+    fixture.partition.checkpoint_now().unwrap();
+    // Opening compares the state with the checksum of what was written.
+    fixture = fixture.crash(Options::default());
+    assert_eq!(fixture.partition.recovery().replayed, 0);
+    set(&fixture, 1, key);
+    flow(&fixture, FlowCommand::CancelInstance(CancelInstance { key }));
+    fixture.partition.checkpoint_now().unwrap();
+    fixture.crash(Options::default()).partition.kill();
 }
