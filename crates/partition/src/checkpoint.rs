@@ -23,6 +23,12 @@ const CHUNK_BYTES: usize = 1 << 20;
 /// Images of a run.
 const RUN_LEN: usize = 1 << 14;
 
+/// Bytes of images that are collected in one round, but for the last of them …
+const BYTES_PER_ROUND_MAX: u64 = 1 << 20;
+
+/// … which are so many at most: between them it is looked how many bytes there are.
+const IMAGES_AT_ONCE: usize = 8;
+
 /// Chunks, and runs, that are kept for the next checkpoint.
 const SPARE_MAX: usize = 64;
 
@@ -39,6 +45,8 @@ pub struct Images {
     chunks: Vec<Vec<u8>>,
     /// In the order in which they came; each run is sorted before they are written.
     runs: Vec<Vec<ImageEntry>>,
+    /// Keys and values that were copied into chunks, since there are images.
+    bytes: u64,
     /// Empty, of the checkpoint before.
     spare_chunks: Vec<Vec<u8>>,
     spare_runs: Vec<Vec<ImageEntry>>,
@@ -83,6 +91,7 @@ impl Images {
             time_ms,
             chunks: Vec::new(),
             runs: Vec::new(),
+            bytes: 0,
             spare_chunks: Vec::new(),
             spare_runs: Vec::new(),
         }
@@ -119,9 +128,25 @@ impl Images {
         Collector { images: self, payloads, parts }
     }
 
-    /// Where the shell puts images of its own.
-    pub(crate) fn plain_sink(&mut self) -> impl ImageSink + '_ {
-        PlainCollector { images: self }
+    /// An image of the shell's own, new or changed.
+    pub(crate) fn put(&mut self, key: &[u8], value: &[u8]) {
+        self.push(key, Value::Inline(value));
+    }
+
+    /// The bytes of a payload that belongs to an image; written once.
+    pub(crate) fn put_payload(
+        &mut self,
+        payloads: &mut PayloadStore,
+        key: &[u8],
+        payload: Payload,
+    ) {
+        let bytes = payloads.save(payload, key, self.number);
+        self.push(key, Value::Shared(bytes));
+    }
+
+    /// An image of the shell's own that is no longer there.
+    pub(crate) fn delete(&mut self, key: &[u8]) {
+        self.push(key, Value::Deleted);
     }
 
     /// How many there are.
@@ -138,6 +163,7 @@ impl Images {
             Value::Deleted => (&[][..], None),
         };
         let bytes = key.len() + inline.len();
+        self.bytes += u64::try_from(bytes).expect("a length fits 64 bits");
         if self.chunks.last().is_none_or(|chunk| chunk.capacity() - chunk.len() < bytes) {
             let spare = self.spare_chunks.pop().filter(|chunk| chunk.capacity() >= bytes);
             let fresh = || Vec::with_capacity(bytes.max(CHUNK_BYTES));
@@ -252,25 +278,6 @@ fn prefix_of(key: &[u8]) -> u128 {
     u128::from_be_bytes(bytes)
 }
 
-/// For images without payloads.
-struct PlainCollector<'a> {
-    images: &'a mut Images,
-}
-
-impl ImageSink for PlainCollector<'_> {
-    fn put(&mut self, key: &[u8], value: &[u8]) {
-        self.images.push(key, Value::Inline(value));
-    }
-
-    fn put_payload(&mut self, _key: &[u8], _payload: Payload) {
-        unreachable!("the shell's own images hold their bytes")
-    }
-
-    fn delete(&mut self, key: &[u8]) {
-        self.images.push(key, Value::Deleted);
-    }
-}
-
 struct Collector<'a> {
     images: &'a mut Images,
     payloads: &'a mut PayloadStore,
@@ -283,8 +290,7 @@ impl ImageSink for Collector<'_> {
     }
 
     fn put_payload(&mut self, key: &[u8], payload: Payload) {
-        let bytes = self.payloads.save(payload, key, self.images.number);
-        self.images.push(key, Value::Shared(bytes));
+        self.images.put_payload(self.payloads, key, payload);
     }
 
     fn delete(&mut self, key: &[u8]) {
@@ -302,7 +308,7 @@ impl Core {
             None => Images::new(number, lsn, now_ms),
         };
         self.engine.freeze(&mut images.sink(&mut self.payloads, &mut self.parts));
-        self.finished.freeze(&self.payloads, &mut images.plain_sink());
+        self.finished.freeze();
         self.images = Some(images);
     }
 
@@ -312,12 +318,21 @@ impl Core {
         self.spent_images = Some(written.spent);
     }
 
-    /// Writes up to `jobs_max` frozen jobs. When none remain: all images and their checksum.
-    pub fn collect(&mut self, jobs_max: usize) -> Option<(Images, u64)> {
+    /// Writes up to so many frozen images, or a megabyte of them. When none remain: all images and
+    /// their checksum.
+    pub fn collect(&mut self, images_max: usize) -> Option<(Images, u64)> {
         let mut images = self.images.take()?;
-        if self.engine.write_frozen(jobs_max, &mut images.sink(&mut self.payloads, &mut self.parts))
-        {
-            return Some((images, self.engine.checksum()));
+        let enough_bytes = images.bytes + BYTES_PER_ROUND_MAX;
+        let mut left = images_max;
+        while left > 0 && images.bytes < enough_bytes {
+            let some = left.min(IMAGES_AT_ONCE);
+            left -= some;
+            let (payloads, parts) = (&mut self.payloads, &mut self.parts);
+            if self.engine.write_frozen(some, &mut images.sink(payloads, parts))
+                && self.finished.write_frozen(some, payloads, &mut images)
+            {
+                return Some((images, self.engine.checksum()));
+            }
         }
         self.images = Some(images);
         None

@@ -455,8 +455,8 @@ impl Core {
         let lost = std::mem::take(&mut effects.lost);
         let mut ended = std::mem::take(&mut effects.ended);
         for ended in ended.drain(..) {
-            let total_max = self.options.finished_max;
-            self.finished.push(self.engine.state(), ended, total_max, &mut self.freed);
+            let room = self.options.finished_room();
+            self.finished.push(self.engine.state(), ended, room, &mut self.freed);
         }
         self.engine.effects().ended = ended;
         for payload in self.freed.drain(..) {
@@ -492,7 +492,7 @@ impl Core {
 
     /// Whether the batch holds another frame of timers, schedules, hand-outs or steps of flows. Nothing refuses
     /// those: the other half of the batch is for what one brings along.
-    fn has_room_for_steps(&self) -> bool {
+    pub(crate) fn has_room_for_steps(&self) -> bool {
         self.batch_bytes() <= self.batch_room_bytes / 2
     }
 

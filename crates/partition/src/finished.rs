@@ -1,15 +1,19 @@
-//! The last finished jobs of each queue, until there is a history: bounded in number and age.
+//! The last finished jobs of each queue, until there is a history: bounded in number, age and bytes.
 //!
 //! They belong to the shell: the engine forgets a job with its final event. They stand in checkpoints
 //! beside the engine's images (key `f queue(4) number(8)`) and are not part of its checksum; what came
-//! to rest behind the checkpoint is rebuilt from the log.
+//! to rest behind the checkpoint is rebuilt from the log. A large result has a key of its own there
+//! (`y queue(4) number(8)`), so that it need not stay in memory.
+//!
+//! At a freeze it is only noted how far each queue has come; images are then written a bounded number
+//! at a time. What is forgotten meanwhile is not written: a restart forgets it too.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use rustc_hash::FxBuildHasher;
 use windlass_engine::state::job::Extra;
-use windlass_engine::{Ended, ImageSink, State};
+use windlass_engine::{Ended, State};
 use windlass_record::codec::{
     DecodeError, Decoder, Encoder, Payloads, decode_options, decode_outcome, encode_options,
     encode_outcome,
@@ -17,12 +21,25 @@ use windlass_record::codec::{
 use windlass_record::event::Outcome;
 use windlass_record::id::{JobKey, Payload, QueueId};
 
+use crate::checkpoint::Images;
 use crate::payload::{Bytes, PayloadStore};
 
 /// The first byte of the keys of finished jobs in a checkpoint.
 pub(crate) const TAG: u8 = b'f';
-/// Version of their images.
-const VERSION: u8 = 1;
+/// The first byte of the keys of their large results.
+const RESULT_TAG: u8 = b'y';
+/// Larger results have keys of their own.
+const INLINE_BYTES_MAX: u32 = 512;
+/// Version of their images: 1 has every result in it.
+const VERSION: u8 = 2;
+
+/// How many finished jobs are remembered in all queues together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    pub(crate) jobs_max: usize,
+    /// Of results, messages, headers and logs.
+    pub(crate) bytes_max: u64,
+}
 
 /// A job that came to rest.
 #[derive(Debug)]
@@ -50,6 +67,12 @@ pub(crate) struct Finished {
     queues: Vec<Ring>,
     /// Where a job is: queue and number.
     index: HashMap<JobKey, (QueueId, u64), FxBuildHasher>,
+    /// Of all of them.
+    bytes: u64,
+    /// The queue that gives up its oldest when there are too many in all.
+    giving: usize,
+    /// The queue whose frozen jobs are being written.
+    writing: usize,
 }
 
 #[derive(Debug, Default)]
@@ -57,14 +80,24 @@ struct Ring {
     jobs: VecDeque<FinishedJob>,
     /// The number of the first.
     first: u64,
-    /// What of it stands in the newest checkpoint: from the first number to below the second.
+    bytes: u64,
+    /// What of it stands in the newest checkpoint, or in the one being collected: from the first
+    /// number to below the second.
     saved: (u64, u64),
+    /// Those of `saved` with a large result.
+    saved_results: VecDeque<u64>,
+    /// The end at the freeze.
+    frozen: u64,
     counts: [u64; 3],
 }
 
 impl Ring {
     fn end(&self) -> u64 {
         self.first + wide(self.jobs.len())
+    }
+
+    fn at(&self, number: u64) -> Option<&FinishedJob> {
+        self.jobs.get(usize::try_from(number.checked_sub(self.first)?).ok()?)
     }
 }
 
@@ -74,7 +107,7 @@ impl Finished {
         &mut self,
         state: &State,
         ended: Ended,
-        total_max: usize,
+        room: Room,
         freed: &mut Vec<Payload>,
     ) {
         let settings = &state.queue(ended.queue).settings;
@@ -87,26 +120,64 @@ impl Finished {
             freed.push(ended.result);
             return;
         }
-        let job = FinishedJob::from(ended);
+        self.insert(queue, FinishedJob::from(ended));
+        while let Some(ring) = self.ring(queue)
+            && let Some(oldest) = ring.jobs.front()
+            && (ring.jobs.len() > jobs_max || oldest.ended_ms.saturating_add(keep_ms) <= now_ms)
+        {
+            freed.extend(self.forget_oldest(queue));
+        }
+        while let Some(queue) = self.giving(room) {
+            freed.extend(self.forget_oldest(queue));
+        }
+    }
+
+    fn insert(&mut self, queue: QueueId, job: FinishedJob) {
+        let ring = ring_mut(&mut self.queues, queue);
+        let bytes = job.bytes();
         self.index.insert(job.key, (queue, ring.end()));
         ring.jobs.push_back(job);
-        while let Some(oldest) = ring.jobs.front() {
-            let too_many = ring.jobs.len() > jobs_max || self.index.len() > total_max;
-            let too_old = oldest.ended_ms.saturating_add(keep_ms) <= now_ms;
-            if !too_many && !too_old {
-                break;
-            }
-            let Some(oldest) = ring.jobs.pop_front() else { break };
-            ring.first += 1;
-            self.index.remove(&oldest.key);
-            freed.push(oldest.result);
+        ring.bytes += bytes;
+        self.bytes += bytes;
+    }
+
+    fn forget_oldest(&mut self, queue: QueueId) -> Option<Payload> {
+        let ring = ring_mut(&mut self.queues, queue);
+        let oldest = ring.jobs.pop_front()?;
+        let bytes = oldest.bytes();
+        ring.first += 1;
+        ring.bytes -= bytes;
+        self.bytes -= bytes;
+        self.index.remove(&oldest.key);
+        Some(oldest.result)
+    }
+
+    /// A queue that has more than its share, when there are too many in all: nobody loses what it has
+    /// to those who have more.
+    fn giving(&mut self, room: Room) -> Option<QueueId> {
+        let (jobs, bytes) = (self.index.len() > room.jobs_max, self.bytes > room.bytes_max);
+        if !jobs && !bytes {
+            return None;
         }
+        let queues = self.queues.len();
+        let jobs_share = room.jobs_max / queues.max(1);
+        let bytes_share = room.bytes_max / wide(queues).max(1);
+        // One of them has more than its share, or they would not be too many.
+        for _ in 0..queues {
+            let ring = self.queues.get(self.giving);
+            if ring.is_some_and(|ring| {
+                jobs && ring.jobs.len() > jobs_share || bytes && ring.bytes > bytes_share
+            }) {
+                return u32::try_from(self.giving).ok().map(QueueId);
+            }
+            self.giving = (self.giving + 1) % queues;
+        }
+        None
     }
 
     pub(crate) fn get(&self, key: JobKey) -> Option<&FinishedJob> {
         let &(queue, number) = self.index.get(&key)?;
-        let ring = self.ring(queue)?;
-        ring.jobs.get(usize::try_from(number.checked_sub(ring.first)?).ok()?)
+        self.ring(queue)?.at(number)
     }
 
     /// Finished jobs of a queue, newest first, numbered below `before`; 0 is "from the newest".
@@ -130,23 +201,34 @@ impl Finished {
         self.ring(queue).map_or([0; 3], |ring| ring.counts)
     }
 
-    /// Writes what is not in the newest checkpoint, and deletes from it what is forgotten.
-    pub(crate) fn freeze(&mut self, payloads: &PayloadStore, sink: &mut dyn ImageSink) {
-        let mut value = Vec::new();
-        for (queue, ring) in (0..).map(QueueId).zip(&mut self.queues) {
-            let (from, to) = ring.saved;
-            for number in from..ring.first.min(to) {
-                sink.delete(&image_key(queue, number));
-            }
-            let fresh = to.max(ring.first);
-            let skip = usize::try_from(fresh - ring.first).unwrap_or(usize::MAX);
-            for (number, job) in (fresh..).zip(ring.jobs.iter().skip(skip)) {
-                value.clear();
-                job.encode(payloads, &mut value);
-                sink.put(&image_key(queue, number), &value);
-            }
-            ring.saved = (ring.first, ring.end());
+    /// What came to rest until now is for the checkpoint that begins.
+    pub(crate) fn freeze(&mut self) {
+        self.writing = 0;
+        for ring in &mut self.queues {
+            ring.frozen = ring.end();
         }
+    }
+
+    /// Writes up to so many images that are not in the newest checkpoint, or deletes from it what is
+    /// forgotten. True when none remain.
+    pub(crate) fn write_frozen(
+        &mut self,
+        images_max: usize,
+        payloads: &mut PayloadStore,
+        images: &mut Images,
+    ) -> bool {
+        let mut left = images_max;
+        while let Some(ring) = self.queues.get_mut(self.writing) {
+            let queue = QueueId(u32::try_from(self.writing).expect("queues are numbered by u32"));
+            while ring.write_one(queue, payloads, images) {
+                left -= 1;
+                if left == 0 {
+                    return false;
+                }
+            }
+            self.writing += 1;
+        }
+        true
     }
 
     /// Takes in an image, in the order of the keys.
@@ -161,20 +243,57 @@ impl Finished {
         let (number, _) = rest.split_first_chunk::<8>().ok_or(DecodeError::Truncated)?;
         let queue = QueueId(u32::from_be_bytes(*queue));
         let number = u64::from_be_bytes(*number);
-        let job = FinishedJob::decode(queue, value, payloads)?;
+        let job = FinishedJob::decode((queue, number), value, payloads)?;
         let ring = ring_mut(&mut self.queues, queue);
         if ring.jobs.is_empty() {
             ring.first = number;
         }
         *ring.counts.get_mut(count_of(job.outcome)).expect("three outcomes") += 1;
-        self.index.insert(job.key, (queue, ring.end()));
-        ring.jobs.push_back(job);
-        ring.saved = (ring.first, ring.end());
+        ring.saved = (ring.first, number + 1);
+        if job.has_large_result() {
+            ring.saved_results.push_back(number);
+        }
+        self.insert(queue, job);
         Ok(())
     }
 
     fn ring(&self, queue: QueueId) -> Option<&Ring> {
         self.queues.get(usize::try_from(queue.0).ok()?)
+    }
+}
+
+impl Ring {
+    /// Brings the checkpoint one image nearer to the freeze; false when it is there.
+    fn write_one(
+        &mut self,
+        queue: QueueId,
+        payloads: &mut PayloadStore,
+        images: &mut Images,
+    ) -> bool {
+        let (from, to) = &mut self.saved;
+        if *from < (*to).min(self.first) {
+            images.delete(&key_of(TAG, queue, *from));
+            if self.saved_results.front() == Some(from) {
+                images.delete(&key_of(RESULT_TAG, queue, *from));
+                self.saved_results.pop_front();
+            }
+            *from += 1;
+            return true;
+        }
+        if *to < self.first {
+            (*from, *to) = (self.first, self.first);
+        }
+        let number = *to;
+        let Some(job) = self.at(number).filter(|_| number < self.frozen) else { return false };
+        let mut value = Vec::new();
+        job.encode(payloads, &mut value);
+        images.put(&key_of(TAG, queue, number), &value);
+        if job.has_large_result() {
+            images.put_payload(payloads, &key_of(RESULT_TAG, queue, number), job.result);
+            self.saved_results.push_back(number);
+        }
+        self.saved.1 += 1;
+        true
     }
 }
 
@@ -202,11 +321,21 @@ impl From<Ended> for FinishedJob {
 }
 
 impl FinishedJob {
+    /// What it takes besides its place.
+    fn bytes(&self) -> u64 {
+        let extra = self.extra.as_ref().map_or(0, |extra| {
+            let lines: usize = extra.log.iter().map(|line| line.len()).sum();
+            let texts = extra.note.len() + extra.cancel_reason.len();
+            lines + texts + extra.options.headers.len()
+        });
+        u64::from(self.result.len) + wide(self.message.len() + extra)
+    }
+
+    fn has_large_result(&self) -> bool {
+        self.result.len > INLINE_BYTES_MAX
+    }
+
     fn encode(&self, payloads: &PayloadStore, value: &mut Vec<u8>) {
-        let result = match payloads.get(self.result) {
-            Bytes::Here(bytes) => bytes,
-            Bytes::Stored(_) => unreachable!("results are in no checkpoint of their own"),
-        };
         let out = &mut Encoder::new(value);
         out.u8(VERSION);
         out.u64(self.key.raw());
@@ -221,7 +350,13 @@ impl FinishedJob {
         encode_outcome(out, self.outcome);
         out.bool(self.cancel_asked);
         out.str(&self.message);
-        out.bytes(&result);
+        out.u32(self.result.len);
+        if !self.has_large_result() {
+            match payloads.get(self.result) {
+                Bytes::Here(bytes) => out.bytes(&bytes),
+                Bytes::Stored(_) => unreachable!("a small result is in no checkpoint of its own"),
+            }
+        }
         out.bool(self.extra.is_some());
         if let Some(extra) = &self.extra {
             encode_options(out, &extra.options);
@@ -237,13 +372,13 @@ impl FinishedJob {
     }
 
     fn decode(
-        queue: QueueId,
+        (queue, number): (QueueId, u64),
         value: &[u8],
         payloads: &mut PayloadStore,
     ) -> Result<FinishedJob, DecodeError> {
         let from = &mut Decoder::new(value);
         let version = from.u8()?;
-        if version != VERSION {
+        if version == 0 || version > VERSION {
             return Err(DecodeError::UnknownVersion { version });
         }
         let mut job = FinishedJob {
@@ -260,7 +395,7 @@ impl FinishedJob {
             outcome: decode_outcome(from)?,
             cancel_asked: from.bool()?,
             message: from.str()?.into(),
-            result: payloads.keep(from.bytes()?),
+            result: decode_result(from, version, &key_of(RESULT_TAG, queue, number), payloads)?,
             extra: None,
         };
         if from.bool()? {
@@ -278,6 +413,19 @@ impl FinishedJob {
     }
 }
 
+fn decode_result(
+    from: &mut Decoder<'_>,
+    version: u8,
+    key: &[u8],
+    payloads: &mut PayloadStore,
+) -> Result<Payload, DecodeError> {
+    let len = if version == 1 { 0 } else { from.u32()? };
+    if len > INLINE_BYTES_MAX {
+        return Ok(payloads.keep_stored(key, len));
+    }
+    Ok(payloads.keep(from.bytes()?))
+}
+
 fn ring_mut(queues: &mut Vec<Ring>, queue: QueueId) -> &mut Ring {
     let index = usize::try_from(queue.0).expect("usize has at least 32 bits");
     if queues.len() <= index {
@@ -286,8 +434,8 @@ fn ring_mut(queues: &mut Vec<Ring>, queue: QueueId) -> &mut Ring {
     queues.get_mut(index).expect("just made")
 }
 
-fn image_key(queue: QueueId, number: u64) -> Vec<u8> {
-    let mut key = vec![TAG];
+fn key_of(tag: u8, queue: QueueId, number: u64) -> Vec<u8> {
+    let mut key = vec![tag];
     key.extend_from_slice(&queue.0.to_be_bytes());
     key.extend_from_slice(&number.to_be_bytes());
     key

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use windlass_record::bound::Bounds;
 
+use crate::finished::Room;
+
 /// What an acknowledgement means. As text it is what answers and pages say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
@@ -50,8 +52,6 @@ pub struct Options {
     pub loop_commands_max: u64,
     /// Bytes of them.
     pub loop_bytes_max: u64,
-    /// Commands decided in one batch before it is handed to the log.
-    pub batch_commands_max: usize,
     /// Bytes of a batch.
     pub batch_bytes_max: usize,
     /// Polls and streams that may wait.
@@ -68,6 +68,8 @@ pub struct Options {
     pub payload_bytes_max: u64,
     /// Finished jobs that are remembered in all.
     pub finished_max: usize,
+    /// Bytes of their results, messages, headers and logs.
+    pub finished_bytes_max: u64,
     /// No lease ends before this after the partition came up.
     pub lease_grace: Duration,
     /// A stop waits this long for its last checkpoint.
@@ -82,7 +84,6 @@ impl Default for Options {
             bounds: Bounds::default(),
             loop_commands_max: 65_536,
             loop_bytes_max: 256 << 20,
-            batch_commands_max: 4_096,
             batch_bytes_max: 4 << 20,
             waiters_max: 65_536,
             checkpoint_every: Duration::from_secs(10),
@@ -91,9 +92,16 @@ impl Default for Options {
             follow_log_bytes_max: 8 << 30,
             payload_bytes_max: 8 << 30,
             finished_max: 1_000_000,
+            finished_bytes_max: 1 << 30,
             lease_grace: Duration::from_secs(10),
             stop_wait_max: Duration::from_secs(10),
             durability: Durability::Fsync,
         }
+    }
+}
+
+impl Options {
+    pub(crate) fn finished_room(&self) -> Room {
+        Room { jobs_max: self.finished_max, bytes_max: self.finished_bytes_max }
     }
 }

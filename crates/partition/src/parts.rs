@@ -2,8 +2,7 @@
 //! bound together.
 //!
 //! Such an image lies in **parts**, under keys of their own (`+ key part(4)`), and under its key stands
-//! how many there are, behind a zero byte; every other image begins with its version, which is not
-//! zero.
+//! how many there are, behind a byte that no version of an image has: all others begin with theirs.
 
 use std::borrow::Cow;
 
@@ -15,7 +14,7 @@ use crate::recover::OpenError;
 /// The first byte of the keys of parts.
 const TAG: u8 = b'+';
 /// The first byte of what says how many there are.
-const PARTED: u8 = 0;
+const PARTED: u8 = 0xff;
 /// Bytes of a part, and of the largest image that has none.
 pub(crate) const PART_BYTES: usize = 16 << 20;
 

@@ -297,7 +297,7 @@ fn replay(
             engine.take_ended_instances();
             engine.take_ended_transitions();
             for ended in ended_jobs {
-                finished.push(engine.state(), ended, options.finished_max, &mut freed);
+                finished.push(engine.state(), ended, options.finished_room(), &mut freed);
             }
             for payload in freed.drain(..) {
                 payloads.free(payload);

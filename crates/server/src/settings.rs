@@ -204,6 +204,8 @@ settings! {
         "Queues";
     finished_max: usize = "1000000", "WINDLASS_FINISHED_MAX",
         "Finished jobs that are remembered, over all queues";
+    finished_mib_max: u64 = "1024", "WINDLASS_FINISHED_MIB_MAX",
+        "Their results, messages, headers and logs; past it the queues with the most forget their oldest";
     batch_items_max: usize = "10000", "WINDLASS_BATCH_ITEMS_MAX",
         "Items of one batch";
     waiters_max: usize = "65536", "WINDLASS_WAITERS_MAX",
@@ -347,6 +349,7 @@ impl Config {
             follow_log_bytes_max: mib(self.history_lag_mib_max),
             payload_bytes_max: mib(self.payload_memory_mib),
             finished_max: self.finished_max,
+            finished_bytes_max: mib(self.finished_mib_max),
             stop_wait_max: self.shutdown(),
             durability: self.durability(),
             ..Options::default()
@@ -709,6 +712,7 @@ mod tests {
         assert_eq!(config.partition().checkpoint_every, options.checkpoint_every);
         assert_eq!(config.partition().payload_bytes_max, options.payload_bytes_max);
         assert_eq!(config.partition().finished_max, options.finished_max);
+        assert_eq!(config.partition().finished_bytes_max, options.finished_bytes_max);
         assert_eq!(config.log(), FileLogOptions::default());
         assert_eq!(config.airbyte_retry(), RetryPolicy::AIRBYTE);
     }

@@ -5,7 +5,8 @@
 //! **freeze** the list is set aside in O(1) and a new one begins; the shell then asks for a bounded
 //! number of frozen images between batches. An `apply` that touches a job whose frozen image was
 //! not written yet writes the old image first, so that all images together show the state exactly
-//! as it was at the freeze. What is few (everything but jobs) is written at the freeze itself.
+//! as it was at the freeze. Requests and flows are written in the same way. What is few (all the rest)
+//! is written at the freeze itself.
 //!
 //! The **checksum** of the state is the wrapping sum of the hashes of all images. It is adjusted as
 //! images are written and recomputed from the images by a restart.
@@ -56,6 +57,8 @@ pub(crate) struct Dirt {
     jobs: Vec<Slot>,
     /// Jobs with an image that have ended.
     dead_jobs: Vec<(JobKey, u64, bool)>,
+    /// Those at the freeze that the checkpoint does not know of yet.
+    frozen_dead_jobs: Vec<(JobKey, u64, bool)>,
     /// The list that is being written, and how much of it has been.
     frozen: Vec<Slot>,
     frozen_list: u32,
@@ -86,6 +89,7 @@ impl Default for Dirt {
             list: 1,
             jobs: Vec::new(),
             dead_jobs: Vec::new(),
+            frozen_dead_jobs: Vec::new(),
             frozen: Vec::new(),
             frozen_list: 0,
             early: Vec::new(),
@@ -258,6 +262,12 @@ fn keyed(tag: u8, key: JobKey) -> [u8; 9] {
         *place = byte;
     }
     out
+}
+
+pub(crate) fn request_key(scoped: &str) -> Vec<u8> {
+    let mut key = vec![b'r'];
+    key.extend_from_slice(scoped.as_bytes());
+    key
 }
 
 /// Hash of one image. Never 0, which stands for "no image". FNV-1a folded eight bytes at a time and

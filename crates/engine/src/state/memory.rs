@@ -4,7 +4,10 @@ use std::collections::{BTreeSet, VecDeque};
 
 use hashbrown::HashMap;
 use rustc_hash::FxBuildHasher;
+use windlass_record::codec::Encoder;
 use windlass_record::id::{JobKey, QueueId};
+
+use super::image::{IMAGE_VERSION, hash_image, request_key};
 
 /// Held unique keys. Scope: (queue, key), and a queue belongs to a tenant.
 #[derive(Debug, Default)]
@@ -104,14 +107,43 @@ impl UniqueKeys {
     }
 }
 
-/// Request ids of the last minutes, so that a repeated create is not a second job.
-#[derive(Debug, Default)]
+/// Request ids of the last minutes, so that a repeated create is not a second job. There may be as many as
+/// creates, so their images are written as those of jobs are: a bounded number at a time behind a freeze, and what
+/// changes before its turn leaves its frozen image first.
+#[derive(Debug)]
 pub struct Requests {
     keys: HashMap<Box<str>, Remembered, FxBuildHasher>,
     /// Oldest first: keys of jobs grow.
     order: VecDeque<(JobKey, Box<str>)>,
-    pub(crate) fresh: Vec<Box<str>>,
+    /// Those since the last freeze, whose number, from 1, is `list`.
+    fresh: Vec<Box<str>>,
+    list: u32,
+    /// Images that are no longer true since the last freeze.
+    dead: Vec<(Box<str>, u64)>,
+    pub(crate) frozen: FrozenRequests,
+}
+
+/// What a checkpoint has yet to learn of requests, in this order.
+#[derive(Debug, Default)]
+pub(crate) struct FrozenRequests {
     pub(crate) dead: Vec<(Box<str>, u64)>,
+    /// Frozen images of what changed before its turn, and the hash of the image before.
+    pub(crate) early: Vec<(Box<str>, Remembered, u64)>,
+    fresh: Vec<Box<str>>,
+    list: u32,
+}
+
+impl Default for Requests {
+    fn default() -> Requests {
+        Requests {
+            keys: HashMap::default(),
+            order: VecDeque::new(),
+            fresh: Vec::new(),
+            list: 1,
+            dead: Vec::new(),
+            frozen: FrozenRequests::default(),
+        }
+    }
 }
 
 /// What a request made.
@@ -122,6 +154,35 @@ pub struct Remembered {
     /// When.
     pub at_ms: u64,
     pub(crate) image_hash: u64,
+    /// The list on which it waits for a checkpoint; 0 is none.
+    list: u32,
+}
+
+impl Remembered {
+    pub(crate) fn new(key: JobKey, at_ms: u64, image_hash: u64) -> Remembered {
+        Remembered { key, at_ms, image_hash, list: 0 }
+    }
+
+    /// Its image in a checkpoint.
+    pub(crate) fn image(&self) -> Vec<u8> {
+        let mut value = vec![IMAGE_VERSION];
+        let out = &mut Encoder::new(&mut value);
+        out.u64(self.key.raw());
+        out.u64(self.at_ms);
+        value
+    }
+}
+
+impl FrozenRequests {
+    /// Must be called before a request changes or is forgotten. The hash of the image that the checkpoint then has.
+    fn leave(&mut self, scoped: &str, remembered: &Remembered) -> u64 {
+        let old = remembered.image_hash;
+        if remembered.list == 0 || remembered.list != self.list {
+            return old;
+        }
+        self.early.push((scoped.into(), *remembered, old));
+        hash_image(&request_key(scoped), &remembered.image())
+    }
 }
 
 impl Requests {
@@ -134,12 +195,9 @@ impl Requests {
     pub(crate) fn remember(&mut self, scoped: Box<str>, key: JobKey, at_ms: u64) {
         self.order.push_back((key, scoped.clone()));
         self.fresh.push(scoped.clone());
-        let old = self.keys.insert(scoped.clone(), Remembered { key, at_ms, image_hash: 0 });
-        if let Some(old) = old
-            && let Some(new) = self.keys.get_mut(&scoped)
-        {
-            new.image_hash = old.image_hash;
-        }
+        let old = self.keys.get(&scoped);
+        let image_hash = old.map_or(0, |old| self.frozen.leave(&scoped, old));
+        self.keys.insert(scoped, Remembered { key, at_ms, image_hash, list: self.list });
     }
 
     /// Forgets what is older than `since_ms` or past the bound, a few at a time.
@@ -154,7 +212,7 @@ impl Requests {
                     break;
                 }
                 steps_left -= 1;
-                let image_hash = newest.image_hash;
+                let image_hash = self.frozen.leave(scoped, newest);
                 self.keys.remove(scoped);
                 if image_hash != 0 {
                     self.dead.push((scoped.clone(), image_hash));
@@ -170,8 +228,28 @@ impl Requests {
         self.keys.iter().map(|(scoped, remembered)| (&**scoped, remembered))
     }
 
-    pub(crate) fn get_mut(&mut self, scoped: &str) -> Option<&mut Remembered> {
-        self.keys.get_mut(scoped)
+    /// Sets aside what a checkpoint has to learn.
+    pub(crate) fn freeze(&mut self) {
+        self.frozen.dead = std::mem::take(&mut self.dead);
+        self.frozen.fresh = std::mem::take(&mut self.fresh);
+        self.frozen.list = self.list;
+        self.list = self.list.wrapping_add(1).max(1);
+    }
+
+    /// One of those that are to be written and have not changed since the freeze; its name, and where the hash of its
+    /// image stands.
+    pub(crate) fn next_frozen(&mut self) -> Option<(Box<str>, &mut Remembered)> {
+        loop {
+            let scoped = self.frozen.fresh.pop()?;
+            let list = self.frozen.list;
+            let unwritten =
+                self.keys.get(&scoped).is_some_and(|remembered| remembered.list == list);
+            if unwritten {
+                let remembered = self.keys.get_mut(&scoped)?;
+                remembered.list = 0;
+                return Some((scoped, remembered));
+            }
+        }
     }
 
     pub(crate) fn load(&mut self, scoped: &str, remembered: Remembered) {

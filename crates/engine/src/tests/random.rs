@@ -318,7 +318,7 @@ impl World {
             unique_key: (*random.of(&["", "", "", "u1", "u2", "u3"])).into(),
             unique_hold_ms: *random.of(&[0, 0, 100, 1000]),
             request_id: match random.below(4) {
-                0 => format!("request {}", random.below(12)).into(),
+                0..3 => format!("request {}", random.below(12)).into(),
                 _ => "".into(),
             },
             concurrency_key: (*random.of(&KEYS)).into(),

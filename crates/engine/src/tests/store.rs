@@ -46,6 +46,11 @@ impl ImageSink for Writing<'_> {
 }
 
 impl Store {
+    /// How much was written of the next checkpoint.
+    pub(super) fn staged(&self) -> usize {
+        self.staged.len()
+    }
+
     /// The checkpoint is whole.
     pub(super) fn commit(&mut self) {
         for change in self.staged.drain(..) {

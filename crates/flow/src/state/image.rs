@@ -105,8 +105,8 @@ impl FlowState {
     /// Sets what is dirty aside. Must not be called while frozen images remain to be written.
     pub fn freeze(&mut self, put: &mut PutImage<'_>) {
         debug_assert!(self.dirt.unwritten.is_empty(), "one checkpoint at a time");
-        self.dirt.frozen = self.dirt.dirty.drain().collect();
-        self.dirt.unwritten = self.dirt.frozen.iter().copied().collect();
+        std::mem::swap(&mut self.dirt.dirty, &mut self.dirt.unwritten);
+        self.dirt.frozen = self.dirt.unwritten.iter().copied().collect();
         if self.todo_is_dirty {
             self.todo_is_dirty = false;
             let mut value = vec![VERSION];

@@ -300,8 +300,7 @@ impl State {
         rest: &[u8],
         hash: u64,
     ) -> Result<(), LoadError> {
-        let remembered =
-            Remembered { key: JobKey::from_raw(from.u64()?), at_ms: from.u64()?, image_hash: hash };
+        let remembered = Remembered::new(JobKey::from_raw(from.u64()?), from.u64()?, hash);
         self.requests.load(text(rest)?, remembered);
         Ok(())
     }

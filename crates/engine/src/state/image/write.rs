@@ -9,6 +9,7 @@ use windlass_record::event::IncidentKind;
 
 use super::{
     EarlyImage, IMAGE_VERSION, ImageSink, State, hash_image, job_key, keyed, numbered, payload_key,
+    request_key,
 };
 use crate::lifecycle::JobState;
 use crate::state::document::DocumentName;
@@ -17,7 +18,7 @@ use crate::state::job::{NONE, Slot};
 use crate::state::limit::Gate;
 
 impl State {
-    /// Sets the dirty jobs aside and writes everything else that is dirty. Must not be called
+    /// Sets the dirty jobs and requests aside and writes everything else that is dirty. Must not be called
     /// while frozen jobs remain to be written.
     pub(crate) fn freeze(&mut self, sink: &mut dyn ImageSink) {
         assert!(self.dirt.frozen.is_empty(), "one checkpoint at a time");
@@ -25,20 +26,15 @@ impl State {
         self.dirt.frozen = std::mem::take(&mut self.dirt.jobs);
         self.dirt.frozen_list = self.dirt.list;
         self.dirt.list = self.dirt.list.wrapping_add(1).max(1);
-        for (key, image_hash, has_payload) in std::mem::take(&mut self.dirt.dead_jobs) {
-            self.dirt.checksum = self.dirt.checksum.wrapping_sub(image_hash);
-            sink.delete(&keyed(b'j', key));
-            if has_payload {
-                sink.delete(&payload_key(key));
-            }
-        }
+        self.dirt.frozen_dead_jobs = std::mem::take(&mut self.dirt.dead_jobs);
+        self.requests.freeze();
         for (key, image_hash) in std::mem::take(&mut self.dirt.dead) {
             self.dirt.checksum = self.dirt.checksum.wrapping_sub(image_hash);
             sink.delete(&key);
         }
         self.write_groups_and_bays(sink);
         self.write_queues_and_limits(sink);
-        self.write_memory(sink);
+        self.write_holds(sink);
         self.write_documents(sink);
         self.write_schedules(sink);
         self.write_flow(sink, |flow, put| flow.freeze(put));
@@ -56,6 +52,16 @@ impl State {
     /// the state as it was then, and [`State::checksum`] is theirs.
     pub(crate) fn write_frozen(&mut self, jobs_max: usize, sink: &mut dyn ImageSink) -> bool {
         self.write_early_images(sink);
+        for _ in 0..jobs_max {
+            let Some((key, image_hash, has_payload)) = self.dirt.frozen_dead_jobs.pop() else {
+                break;
+            };
+            self.dirt.checksum = self.dirt.checksum.wrapping_sub(image_hash);
+            sink.delete(&keyed(b'j', key));
+            if has_payload {
+                sink.delete(&payload_key(key));
+            }
+        }
         let mut value = Vec::new();
         for _ in 0..jobs_max {
             let Some(slot) = self.dirt.frozen.pop() else { break };
@@ -73,8 +79,11 @@ impl State {
             }
             self.account(slot, &value);
         }
-        self.write_flow(sink, |flow, put| flow.write_frozen(jobs_max, put))
+        let flow_is_written = self.write_flow(sink, |flow, put| flow.write_frozen(jobs_max, put));
+        self.write_frozen_requests(jobs_max, sink)
+            && flow_is_written
             && self.dirt.frozen.is_empty()
+            && self.dirt.frozen_dead_jobs.is_empty()
     }
 
     /// Lets the flows write images, and accounts for them.
@@ -210,7 +219,7 @@ impl State {
         }
     }
 
-    fn write_memory(&mut self, sink: &mut dyn ImageSink) {
+    fn write_holds(&mut self, sink: &mut dyn ImageSink) {
         for (name, image_hash) in std::mem::take(&mut self.unique_keys.dead) {
             self.dirt.checksum = self.dirt.checksum.wrapping_sub(image_hash);
             sink.delete(&unique_key(&name));
@@ -230,22 +239,26 @@ impl State {
                 hold.image_hash = new;
             }
         }
-        for (scoped, image_hash) in std::mem::take(&mut self.requests.dead) {
-            self.dirt.checksum = self.dirt.checksum.wrapping_sub(image_hash);
-            sink.delete(&request_key(&scoped));
-        }
-        for scoped in std::mem::take(&mut self.requests.fresh) {
-            let Some(remembered) = self.requests.get_mut(&scoped) else { continue };
-            let mut value = vec![IMAGE_VERSION];
-            let out = &mut Encoder::new(&mut value);
-            out.u64(remembered.key.raw());
-            out.u64(remembered.at_ms);
-            let old = remembered.image_hash;
-            let new = self.put_small(sink, &request_key(&scoped), &value, old);
-            if let Some(remembered) = self.requests.get_mut(&scoped) {
-                remembered.image_hash = new;
+    }
+
+    /// Writes up to `requests_max` frozen images of requests. True when none remain.
+    fn write_frozen_requests(&mut self, requests_max: usize, sink: &mut dyn ImageSink) -> bool {
+        for _ in 0..requests_max {
+            // What is no longer true goes first: a name may have come back.
+            if let Some((scoped, image_hash)) = self.requests.frozen.dead.pop() {
+                self.dirt.checksum = self.dirt.checksum.wrapping_sub(image_hash);
+                sink.delete(&request_key(&scoped));
+            } else if let Some((scoped, remembered, old)) = self.requests.frozen.early.pop() {
+                self.put_small(sink, &request_key(&scoped), &remembered.image(), old);
+            } else if let Some((scoped, remembered)) = self.requests.next_frozen() {
+                let (key, value) = (request_key(&scoped), remembered.image());
+                let old = std::mem::replace(&mut remembered.image_hash, hash_image(&key, &value));
+                self.put_small(sink, &key, &value, old);
+            } else {
+                return true;
             }
         }
+        false
     }
 
     fn write_documents(&mut self, sink: &mut dyn ImageSink) {
@@ -341,12 +354,6 @@ impl State {
 fn unique_key(name: &crate::state::memory::UniqueName) -> Vec<u8> {
     let mut key = numbered(b'u', name.0.0);
     key.extend_from_slice(name.1.as_bytes());
-    key
-}
-
-fn request_key(scoped: &str) -> Vec<u8> {
-    let mut key = vec![b'r'];
-    key.extend_from_slice(scoped.as_bytes());
     key
 }
 
