@@ -74,6 +74,11 @@ impl EngineClock {
         }
     }
 
+    /// Engine time (ms since the epoch) at a moment after the last tick, whatever the wall says.
+    pub fn at(&self, monotonic_us: u64) -> u64 {
+        self.now_us.saturating_add(monotonic_us.saturating_sub(self.monotonic_us)) / 1000
+    }
+
     /// The time now.
     pub fn tick(&mut self, reading: Reading) -> Tick {
         let elapsed_us = reading.monotonic_us.saturating_sub(self.monotonic_us);

@@ -7,7 +7,7 @@ use windlass_engine::state::document::DocumentName;
 use windlass_engine::state::job::Extra;
 use windlass_engine::{Slot, workflows};
 use windlass_record::event::Outcome;
-use windlass_record::id::{JobKey, Payload};
+use windlass_record::id::{JobKey, Payload, QueueId};
 
 use crate::core::{Core, Missing};
 use crate::finished::FinishedJob;
@@ -254,22 +254,29 @@ impl Core {
         let limit = page(filter.limit);
         let (from_queue, mut before) =
             (filter.cursor >> NUMBER_BITS, filter.cursor & ((1 << NUMBER_BITS) - 1));
-        let mut found = Vec::new();
-        for (id, queue) in self.engine.state().queues() {
-            if u64::from(id.0) < from_queue
-                || differs(filter.tenant.as_deref(), &queue.tenant)
+        let cursor = |queue: QueueId, number: u64| u64::from(queue.0) << NUMBER_BITS | number;
+        let (mut found, mut looks) = (Vec::new(), 0);
+        for (id, queue) in
+            self.engine.state().queues().skip_while(|(id, _)| u64::from(id.0) < from_queue)
+        {
+            looks += 1;
+            if looks > LOOKS_PER_PAGE_MAX {
+                return QueryAnswer::Jobs(found, cursor(id, 0));
+            }
+            if differs(filter.tenant.as_deref(), &queue.tenant)
                 || differs(filter.queue.as_deref(), &queue.name)
             {
                 continue;
             }
             for (number, ended) in self.finished.newest(id, std::mem::take(&mut before)) {
+                looks += 1;
+                if found.len() >= limit || looks > LOOKS_PER_PAGE_MAX {
+                    return QueryAnswer::Jobs(found, cursor(id, number + 1));
+                }
                 if filter.state != Some(rest_state(ended.outcome).name())
                     || differs(filter.group.as_deref(), &ended.group)
                 {
                     continue;
-                }
-                if found.len() >= limit {
-                    return QueryAnswer::Jobs(found, u64::from(id.0) << NUMBER_BITS | (number + 1));
                 }
                 found.push(self.ended_view(ended));
             }

@@ -12,6 +12,8 @@
 //! Images take the way of the deliveries, so that a checkpoint is written only when every payload
 //! that was handed out before it has been read: it may delete or replace what they are read from.
 
+mod stage;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -23,7 +25,8 @@ use windlass_log::{Batch, Log, LogError, Position};
 use windlass_record::bound::Bound;
 use windlass_record::rejection::Rejection;
 
-use crate::checkpoint::{Order, Written, write_checkpoints};
+use self::stage::{CheckpointState, Stage};
+use crate::checkpoint::{Written, write_checkpoints};
 use crate::clock::{ClockSource, EngineClock, SystemClock};
 use crate::commit::{
     Commit, Deliverer, Done, Errand, Loader, Work, refuse_request, spawn, spawn_behind,
@@ -40,8 +43,6 @@ use crate::tally::Tally;
 const USUAL_PER_ROUND_MAX: usize = 256;
 /// Requests of the first lane taken in one round.
 const FIRST_PER_ROUND_MAX: usize = 1_024;
-/// Frozen jobs written in one round.
-const IMAGES_PER_ROUND_MAX: usize = 256;
 
 /// A running partition.
 pub struct Partition {
@@ -272,7 +273,7 @@ impl Partition {
 
     /// Stops it: what was accepted is made durable and answered first, then a checkpoint is
     /// written, unless that takes longer than [`Options::stop_wait_max`].
-    pub fn stop(mut self) {
+    pub fn stop(self) {
         let (done, wait) = bounded(1);
         let asked = self.control.send(Control::Checkpoint(done));
         if asked.is_ok() && wait.recv_timeout(self.stop_wait_max) == Err(RecvTimeoutError::Timeout)
@@ -283,18 +284,19 @@ impl Partition {
                  everything, and the next start reads more of it"
             );
         }
+    }
+
+    /// Stops it without a checkpoint and without answering: as a crash would, for tests. So does
+    /// dropping it.
+    pub fn kill(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Partition {
+    fn drop(&mut self) {
         // The loop may have stopped by itself.
         let _ = self.control.send(Control::Stop);
-        self.join();
-    }
-
-    /// Stops it without a checkpoint and without answering: as a crash would, for tests.
-    pub fn kill(mut self) {
-        let _ = self.control.send(Control::Stop);
-        self.join();
-    }
-
-    fn join(&mut self) {
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
                 tracing::error!("a thread of the partition panicked");
@@ -417,49 +419,6 @@ struct Run {
     options: Options,
 }
 
-/// Where checkpoints stand.
-struct CheckpointState {
-    number: u32,
-    /// Of the newest durable one.
-    lsn: u64,
-    time_ms: u64,
-    took_ms: u64,
-    /// Log bytes appended since the newest freeze.
-    bytes_since: u64,
-    /// Log bytes appended since the freeze of the newest durable one.
-    lag_bytes: u64,
-    last_us: u64,
-    stage: Stage,
-    /// The position and checksum of the one being collected.
-    position: Option<Position>,
-}
-
-enum Stage {
-    Idle,
-    /// Images are being collected.
-    Collecting,
-    /// They are whole and wait for the log to be durable up to them.
-    Waiting(Box<Order>),
-    /// The writer has them.
-    Writing,
-}
-
-impl CheckpointState {
-    fn new(lsn: u64, time_ms: u64) -> CheckpointState {
-        CheckpointState {
-            number: 0,
-            lsn,
-            time_ms,
-            took_ms: 0,
-            bytes_since: 0,
-            lag_bytes: 0,
-            last_us: 0,
-            stage: Stage::Idle,
-            position: None,
-        }
-    }
-}
-
 /// What happened.
 enum Happened {
     First(Request),
@@ -501,10 +460,20 @@ impl Run {
 
     /// Waits for the next thing to do. While a batch is full, only for the log.
     fn wait(&self, more: bool) -> Happened {
+        /// Who gives up waiting meanwhile hears it this much later.
+        const STUCK_NAP: Duration = Duration::from_millis(10);
         let full = self.in_flight && self.core.batch_bytes() >= self.options.batch_bytes_max;
         let closed = never();
         let (first, usual) = if full { (&closed, &closed) } else { (&self.first, &self.usual) };
-        let timeout = if more && !full { Duration::ZERO } else { self.until_due() };
+        // What is due now may be so for long: a log without room takes no batch.
+        let stuck = self.in_flight && !self.core.has_room_for_steps();
+        let timeout = if stuck {
+            self.until_due().max(STUCK_NAP)
+        } else if more && !full {
+            Duration::ZERO
+        } else {
+            self.until_due()
+        };
         select! {
             recv(self.done) -> done => done.map_or(Happened::Time, Happened::Done),
             recv(first) -> request => request.map_or(Happened::Time, Happened::First),
@@ -524,7 +493,9 @@ impl Run {
         let due = match self.core.next_due_ms() {
             None => NAP_MAX,
             Some(due_ms) => {
-                Duration::from_millis(due_ms.saturating_sub(self.core.now_ms())).min(NAP_MAX)
+                // The round that has just ended may have been a long one.
+                let now_ms = self.clock.at(self.source.read().monotonic_us);
+                Duration::from_millis(due_ms.saturating_sub(now_ms)).min(NAP_MAX)
             }
         };
         match self.until_hand_over() {
@@ -689,95 +660,6 @@ impl Run {
             }
         }
         self.core.refusing = refusing;
-    }
-
-    // ── checkpoints ─────────────────────────────────────────────────────────────────────────
-
-    /// Moves the checkpoint on by a bounded amount of work. True if there is more to do at once.
-    fn step_checkpoint(&mut self) -> bool {
-        match std::mem::replace(&mut self.checkpoint.stage, Stage::Idle) {
-            Stage::Idle => {
-                if self.checkpoint_due() {
-                    self.freeze();
-                    return true;
-                }
-                false
-            }
-            Stage::Collecting => {
-                let Some((images, checksum)) = self.core.collect(IMAGES_PER_ROUND_MAX) else {
-                    self.checkpoint.stage = Stage::Collecting;
-                    return true;
-                };
-                let position = self.checkpoint.position;
-                self.checkpoint.stage =
-                    Stage::Waiting(Box::new(Order { images, position, checksum }));
-                self.step_checkpoint()
-            }
-            Stage::Waiting(order) if self.durable_lsn >= order.images.lsn => {
-                tracing::debug!(
-                    lsn = order.images.lsn,
-                    images = order.images.len(),
-                    "writing a checkpoint"
-                );
-                self.checkpoint.stage = Stage::Writing;
-                // The commit thread ends after the loop.
-                let _ = self.work.send(Work::Checkpoint(order));
-                false
-            }
-            Stage::Waiting(order) => {
-                self.checkpoint.stage = Stage::Waiting(order);
-                false
-            }
-            Stage::Writing => {
-                self.checkpoint.stage = Stage::Writing;
-                false
-            }
-        }
-    }
-
-    fn checkpoint_due(&self) -> bool {
-        let state = &self.checkpoint;
-        if !self.callers.is_empty() {
-            return true;
-        }
-        let every_us = u64::try_from(self.options.checkpoint_every.as_micros()).unwrap_or(u64::MAX);
-        let elapsed_us = self.source.read().monotonic_us.saturating_sub(state.last_us);
-        state.bytes_since >= self.options.checkpoint_log_bytes
-            || (state.bytes_since > 0 && elapsed_us >= every_us)
-    }
-
-    fn freeze(&mut self) {
-        self.checkpoint.number += 1;
-        self.checkpoint.bytes_since = 0;
-        self.checkpoint.last_us = self.source.read().monotonic_us;
-        self.checkpoint.position = Some(self.position);
-        self.callers_frozen.append(&mut self.callers);
-        self.core.freeze(self.checkpoint.number);
-        self.checkpoint.stage = Stage::Collecting;
-    }
-
-    /// What is kept for the next checkpoint is of no use while nothing changes.
-    fn give_back_memory(&mut self) {
-        if matches!(self.checkpoint.stage, Stage::Idle) && self.checkpoint.bytes_since == 0 {
-            self.core.spent_images = None;
-        }
-    }
-
-    fn checkpoint_written(&mut self, written: Written) {
-        self.checkpoint.stage = Stage::Idle;
-        self.checkpoint.lsn = written.lsn;
-        self.checkpoint.time_ms = written.time_ms;
-        let took_us = self.source.read().monotonic_us.saturating_sub(self.checkpoint.last_us);
-        self.checkpoint.took_ms = took_us.div_ceil(1_000).max(1);
-        self.checkpoint.lag_bytes = self.checkpoint.bytes_since;
-        let lsn = written.lsn;
-        self.core.written(written);
-        // Who hears of it may create at once, in this very round.
-        self.refuse_or_not();
-        for caller in self.callers_frozen.drain(..) {
-            // It may have given up.
-            let _ = caller.send(lsn);
-        }
     }
 
     /// Tells everybody who waits that there is nothing more to come.

@@ -21,6 +21,8 @@ pub struct Waiters {
     watchers: Vec<[Watchers; 2]>,
     /// Who asked for a queue that does not exist yet.
     hoping: HashMap<QueueName, Vec<WaiterId>>,
+    /// The streams of each worker, by its name.
+    streams: HashMap<Arc<str>, Vec<WaiterId>, FxBuildHasher>,
     /// When polls give up.
     ends: BTreeSet<(u64, WaiterId)>,
     last_stamp: u64,
@@ -103,8 +105,13 @@ impl Waiters {
             watchers.count += 1;
             watchers.asked_ms = now_ms;
         }
-        if let Kind::Poll { ends_ms, .. } = &kind {
-            self.ends.insert((*ends_ms, id));
+        match &kind {
+            Kind::Poll { ends_ms, .. } => {
+                self.ends.insert((*ends_ms, id));
+            }
+            Kind::Stream { .. } => {
+                self.streams.entry(wanted.worker.clone()).or_default().push(id);
+            }
         }
         let replaced = self.all.insert(id, Waiter { wanted, queues, kind, stamp: 0 });
         debug_assert!(replaced.is_none(), "waiter ids are unique");
@@ -124,8 +131,18 @@ impl Waiters {
             watchers.count -= 1;
             watchers.asked_ms = now_ms;
         }
-        if let Kind::Poll { ends_ms, .. } = &waiter.kind {
-            self.ends.remove(&(*ends_ms, id));
+        match &waiter.kind {
+            Kind::Poll { ends_ms, .. } => {
+                self.ends.remove(&(*ends_ms, id));
+            }
+            Kind::Stream { .. } => {
+                if let Some(ids) = self.streams.get_mut(&waiter.wanted.worker) {
+                    ids.retain(|&other| other != id);
+                    if ids.is_empty() {
+                        self.streams.remove(&waiter.wanted.worker);
+                    }
+                }
+            }
         }
         if waiter.queues.len() < waiter.wanted.queues.len() {
             for name in &waiter.wanted.queues {
@@ -246,20 +263,19 @@ impl Waiters {
 
     /// The streams of a worker.
     pub(crate) fn streams_of(&self, worker: &str) -> Vec<Arc<dyn StreamSink>> {
-        self.all
-            .values()
-            .filter(|waiter| &*waiter.wanted.worker == worker)
-            .filter_map(|waiter| match &waiter.kind {
-                Kind::Stream { sink, .. } => Some(sink.clone()),
-                Kind::Poll { .. } => None,
-            })
-            .collect()
+        let ids = self.streams.get(worker).map_or(&[][..], Vec::as_slice);
+        let of = |id| match &self.all.get(id)?.kind {
+            Kind::Stream { sink, .. } => Some(sink.clone()),
+            Kind::Poll { .. } => None,
+        };
+        ids.iter().filter_map(of).collect()
     }
 
     /// Everybody, for the end.
     pub(crate) fn drain(&mut self) -> Vec<Waiter> {
         self.lines.clear();
         self.hoping.clear();
+        self.streams.clear();
         self.ends.clear();
         self.all.drain().map(|(_, waiter)| waiter).collect()
     }

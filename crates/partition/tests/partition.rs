@@ -16,14 +16,15 @@ use windlass_partition::request::{
 };
 use windlass_partition::{Durability, Handle, Options, Partition};
 use windlass_record::command::{
-    Command, CompleteJob, CreateJob, DocumentWrite, Due, JobOptions, Lease, PauseQueue,
-    PutDocuments, QueueName, ReleaseJob,
+    CancelJob, Command, CompleteJob, ConfigureQueue, CreateJob, DocumentWrite, Due, JobOptions,
+    Lease, PauseQueue, PutDocuments, QueueName, ReleaseJob,
 };
 use windlass_record::flow::{
     CancelInstance, CreateInstance, DeployResources, FlowAnswer, FlowCommand, Key,
     ProcessReference, SetVariables,
 };
 use windlass_record::id::JobKey;
+use windlass_record::policy::QueueSettings;
 use windlass_record::rejection::Rejection;
 
 const SOON: Duration = Duration::from_secs(5);
@@ -84,11 +85,26 @@ impl Fixture {
     }
 
     fn complete(&self, job: &HandedJob) -> Result<Answer, Refused> {
+        self.complete_with(job, b"done")
+    }
+
+    fn complete_with(&self, job: &HandedJob, result: &[u8]) -> Result<Answer, Refused> {
         self.give(Command::CompleteJob(CompleteJob {
             lease: Lease { key: job.key, activation: Some(job.activation) },
-            result: Arc::from(*b"done"),
+            result: result.into(),
             documents: Vec::new(),
         }))
+    }
+
+    /// The result of a finished job; nothing when it is forgotten.
+    fn result(&self, key: JobKey) -> Option<Arc<[u8]>> {
+        let QueryAnswer::Job(job) = self.query(Query::Job(key)) else { panic!() };
+        job.map(|job| job.result)
+    }
+
+    fn payload_bytes(&self) -> u64 {
+        let QueryAnswer::Status(status) = self.query(Query::Status) else { panic!() };
+        status.payload_bytes
     }
 }
 
@@ -433,6 +449,93 @@ fn finished_jobs_survive_a_restart() {
         let QueryAnswer::Job(Some(job)) = fixture.query(Query::Job(key)) else { panic!() };
         assert_eq!((job.state, &*job.result), ("completed", &b"done"[..]));
     }
+}
+
+/// They stayed in memory as long as they were remembered.
+#[test]
+fn large_results_leave_memory_and_can_be_looked_up() {
+    let options = Options { payload_bytes_max: 0, ..Options::default() };
+    let mut fixture = Fixture::with(options.clone());
+    let (large, small) = (vec![7; 100_000], b"done");
+    let mut keys = Vec::new();
+    for id in 0..6 {
+        keys.push(key_of(fixture.give(create("a"))));
+        let jobs = fixture.poll(id, 0).recv_timeout(SOON).unwrap();
+        let result = if id % 2 == 0 { &large[..] } else { small };
+        fixture.complete_with(&jobs[0], result).unwrap();
+    }
+    for crashes in 0..3 {
+        if crashes != 1 {
+            fixture.partition.checkpoint_now().unwrap();
+        }
+        // They leave in the round after the one that hears of the checkpoint.
+        let begin = Instant::now();
+        while fixture.payload_bytes() >= 10_000 {
+            assert!(begin.elapsed() < SOON, "{} bytes", fixture.payload_bytes());
+        }
+        for (key, id) in keys.iter().zip(0..) {
+            let result = if id % 2 == 0 { &large[..] } else { small };
+            assert_eq!(fixture.result(*key).as_deref(), Some(result));
+        }
+        fixture = fixture.crash(options.clone());
+    }
+    fixture.partition.kill();
+}
+
+/// There was a bound on their number only, and whoever came too late found no room.
+#[test]
+fn results_of_all_queues_share_their_room() {
+    let options = Options { finished_bytes_max: 1_000_000, ..Options::default() };
+    let fixture = Fixture::with(options);
+    let mut next = 0;
+    let mut finish = |queue: &str, count: usize| -> Vec<JobKey> {
+        let one = |_| {
+            let name = QueueName { tenant: "default".into(), queue: queue.into() };
+            let mut job = create("a");
+            if let Command::CreateJob(job) = &mut job {
+                job.queue = name.clone();
+            }
+            let key = key_of(fixture.give(job));
+            next += 1;
+            let wanted = Wanted { queues: vec![name], ..wanted() };
+            let jobs = fixture.poll_for(next, 0, wanted).recv_timeout(SOON).unwrap();
+            fixture.complete_with(&jobs[0], &[7; 100_000]).unwrap();
+            key
+        };
+        (0..count).map(one).collect()
+    };
+    let (many, few) = (finish("many", 30), finish("few", 3));
+    let kept = |keys: &[JobKey]| keys.iter().filter(|key| fixture.result(**key).is_some()).count();
+    assert_eq!(kept(&few), 3);
+    assert_eq!(kept(&many), 7);
+    assert!(fixture.result(many[29]).is_some() && fixture.result(many[0]).is_none());
+    assert!(fixture.payload_bytes() <= 1_000_000);
+}
+
+/// A list of those of a group went through all that a queue remembers.
+#[test]
+fn a_list_of_finished_jobs_looks_at_a_bounded_number() {
+    let fixture = Fixture::new();
+    let settings = QueueSettings { finished_max: 30_000, ..QueueSettings::DEFAULT };
+    let configure = ConfigureQueue { queue: queue(), settings, seed_only: false };
+    fixture.give(Command::ConfigureQueue(configure)).unwrap();
+    let handle = fixture.partition.handle();
+    let first = key_of(fixture.give(create("rare")));
+    let cancel = |key| Command::CancelJob(CancelJob { key, force: true, reason: "".into() });
+    fixture.give(cancel(first)).unwrap();
+    for _ in 0..25 {
+        let keys = give(&handle, vec![create("a"); 1_000]).into_iter().map(key_of);
+        give(&handle, keys.map(cancel).collect());
+    }
+    let mut filter =
+        JobFilter { group: Some("rare".into()), state: Some("cancelled"), ..JobFilter::default() };
+    let QueryAnswer::Jobs(jobs, cursor) = fixture.query(Query::Jobs(filter.clone())) else {
+        panic!()
+    };
+    assert!(jobs.is_empty() && cursor != 0, "{} jobs, {cursor}", jobs.len());
+    filter.cursor = cursor;
+    let QueryAnswer::Jobs(jobs, 0) = fixture.query(Query::Jobs(filter)) else { panic!() };
+    assert_eq!(jobs.iter().map(|job| job.key).collect::<Vec<_>>(), [first]);
 }
 
 #[test]

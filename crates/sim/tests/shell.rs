@@ -3,14 +3,15 @@
 #![allow(clippy::unwrap_used, reason = "a test")]
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use windlass_checkpoint::{
     Checkpoint, Entry, Fault, KeyRange, MemoryCheckpoint, MemoryDisk, Pairs, Stamp, View, Visit,
 };
 use windlass_log::{FileLog, FileLogOptions, Housekeeping, LifeId, LogError, MemoryLog, NewLog};
+use windlass_partition::clock::{ClockSource, Reading, SystemClock};
 use windlass_partition::request::{
     Answer, Commands, HandedJob, Poll, Query, QueryAnswer, Refused, Request, WaiterId, Wanted,
 };
@@ -259,6 +260,50 @@ fn a_partition_ends_though_its_log_has_no_room() {
     end.recv_timeout(SOON).expect("it ends");
     let refused = answers.iter().flatten().filter(Result::is_err).count();
     assert!(refused > 0, "not everything had room");
+}
+
+/// The machine's clocks, which count how often they are asked.
+#[derive(Default)]
+struct Counting(SystemClock, AtomicU64);
+
+impl ClockSource for Counting {
+    fn read(&self) -> Reading {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.read()
+    }
+}
+
+/// The loop went round and round while its batch was full and the log took none.
+#[test]
+fn a_partition_sleeps_while_its_log_has_no_room() {
+    let disk = SimDisk::new(1);
+    let (log, clock) = (log_on(&disk), Arc::new(Counting::default()));
+    let store = Arc::new(MemoryCheckpoint::new());
+    let partition =
+        Partition::open_with(Options::default(), Arc::new(log), store, clock.clone()).unwrap();
+    give_all(&partition, vec![create(0); 40]);
+    let jobs = take(&partition, 1, 40, false);
+    disk.set_capacity_bytes(Some(0));
+    // Results are never refused. What is ready takes some of them, the batch under way some, and the
+    // one behind it is full.
+    for jobs in jobs.chunks(4) {
+        let done = |job: &HandedJob| {
+            Command::CompleteJob(CompleteJob {
+                lease: Lease { key: job.key, activation: Some(job.activation) },
+                result: vec![7; 200_000].into(),
+                documents: Vec::new(),
+            })
+        };
+        let commands = Commands { items: jobs.iter().map(done).collect(), reply: Box::new(|_| {}) };
+        partition.handle().submit(Request::Commands(commands)).unwrap();
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    let before = clock.1.load(Ordering::Relaxed);
+    std::thread::sleep(Duration::from_millis(300));
+    let asked = clock.1.load(Ordering::Relaxed) - before;
+    assert!(asked < 1_000, "the clock was asked {asked} times in 300 ms");
+    partition.kill();
 }
 
 /// A failed sync is the end of the partition: what was not acknowledged is refused.
