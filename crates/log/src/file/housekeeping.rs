@@ -169,7 +169,7 @@ impl Shared {
     fn do_chore(&self, chore: Chore) -> Result<(), LogError> {
         match chore {
             Chore::Mark => self.mark(),
-            Chore::TakeBack(segments) => self.take_back(&segments),
+            Chore::TakeBack(segments) => self.take_back(segments),
             Chore::Prepare(number) => self.prepare(number),
             Chore::Nothing | Chore::Stop => Ok(()),
         }
@@ -197,46 +197,58 @@ impl Shared {
         })
     }
 
-    /// Trimmed segments become reserves, up to a number; the rest is removed.
-    fn take_back(&self, segments: &[u64]) -> Result<(), LogError> {
-        let result = self.take_back_files(segments);
+    /// Trimmed segments become reserves, up to a number; the rest is removed. One that this fails for is left to the
+    /// next open, and those behind it to the next chore.
+    fn take_back(&self, segments: Vec<u64>) -> Result<(), LogError> {
+        let mut segments = segments.into_iter();
+        let mut renamed = Vec::new();
+        let mut taken_back = Ok(());
+        while taken_back.is_ok()
+            && let Some(number) = segments.next()
+        {
+            taken_back = self.take_back_file(number, &mut renamed);
+        }
+        let synced = dir::sync(self.fs.as_ref(), &self.dir);
+        let mut books = self.books();
+        if synced.is_ok() {
+            books.reserves.extend(renamed);
+        }
+        if books.reserves.len() >= self.options.reserve_segments {
+            books.preparing_failed = false;
+        }
+        books.retired.extend(segments);
+        drop(books);
+        self.ring();
+        let result = taken_back.and(synced);
         if let Err(error) = &result {
-            // Harmless: the next open removes them. What was taken for granted here is not used again.
             tracing::warn!(error = %error, "failed to give back trimmed segments");
         }
         result
     }
 
-    fn take_back_files(&self, segments: &[u64]) -> Result<(), LogError> {
+    fn take_back_file(&self, number: u64, renamed: &mut Vec<u64>) -> Result<(), LogError> {
         let fs = self.fs.as_ref();
-        let mut renamed = Vec::new();
-        for number in segments {
-            let path = segment_path(&self.dir, *number);
-            let reserve = {
-                let mut books = self.books();
-                books.next_reserve += 1;
-                let room =
-                    books.reserves.len() + renamed.len() < self.options.recycled_segments_max;
-                room.then_some(books.next_reserve)
-            };
-            let right_size = || -> io::Result<bool> {
-                Ok(fs.open(&path)?.len_bytes()? == self.options.segment_bytes)
-            };
-            match reserve {
-                Some(reserve)
-                    if right_size().map_err(|error| LogError::io("open", &path, error))? =>
-                {
-                    let (from, to) = (layout::segment_name(*number), layout::reserve_name(reserve));
-                    dir::rename(fs, &self.dir, &from, &to)?;
-                    renamed.push(reserve);
-                }
-                Some(_) | None => dir::remove_if_exists(fs, &path)?,
+        let path = segment_path(&self.dir, number);
+        let reserve = {
+            let mut books = self.books();
+            books.next_reserve += 1;
+            let room = books.reserves.len() + renamed.len() < self.options.recycled_segments_max;
+            room.then_some(books.next_reserve)
+        };
+        let right_size = || -> io::Result<bool> {
+            Ok(fs.open(&path)?.len_bytes()? == self.options.segment_bytes)
+        };
+        match reserve {
+            Some(reserve)
+                if right_size().map_err(|error| LogError::io("open", &path, error))? =>
+            {
+                let (from, to) = (layout::segment_name(number), layout::reserve_name(reserve));
+                dir::rename(fs, &self.dir, &from, &to)?;
+                renamed.push(reserve);
+                Ok(())
             }
+            Some(_) | None => dir::remove_if_exists(fs, &path),
         }
-        dir::sync(fs, &self.dir)?;
-        self.books().reserves.extend(renamed);
-        self.ring();
-        Ok(())
     }
 
     /// Fills a new reserve with zeros. A failure, a full disk above all, is noted and tried again later.

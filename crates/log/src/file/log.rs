@@ -133,7 +133,7 @@ impl FileLog {
             return Err(damage.into());
         }
         let active = open::settle(fs.as_ref(), dir, &names, &mut marks, &survey)?;
-        let reserves = open::keep_reserves(fs.as_ref(), dir, &names, options.segment_bytes)?;
+        let reserves = open::keep_reserves(fs.as_ref(), dir, &names, &options)?;
         let entry = |header: &SegmentHeader| SegmentEntry {
             number: header.number,
             first_lsn: header.before.next_lsn,

@@ -7,7 +7,7 @@ use crate::dir;
 use crate::error::{Damage, Fault, Proof};
 use crate::fs::{File, FileSystem};
 use crate::little_endian::{to_u64, to_usize};
-use crate::{LifeId, LogError};
+use crate::{FileLogOptions, LifeId, LogError};
 
 use super::layout::{self, BLOCK, FileNames, SEGMENT_BYTES_MAX, SegmentHeader, segment_path};
 use super::marks::{Mark, Marks};
@@ -241,19 +241,20 @@ fn cut_batch(bytes: &mut Vec<u8>, header: &BatchHeader, frames: u32, content_byt
     BatchHeader { count: frames, frame_bytes, ..*header }.encode_into(bytes);
 }
 
-/// Reserves whose size is right; the others, of another segment size, are removed.
+/// Reserves whose size is right, as many as may be kept; the others are removed.
 pub(crate) fn keep_reserves(
     fs: &dyn FileSystem,
     dir: &Path,
     names: &FileNames,
-    segment_bytes: u64,
+    options: &FileLogOptions,
 ) -> Result<Vec<u64>, LogError> {
+    let kept_max = options.recycled_segments_max.max(options.reserve_segments);
     let mut kept = Vec::new();
     for number in &names.reserves {
         let path: PathBuf = dir.join(layout::reserve_name(*number));
         let file = super::survey::open(fs, &path)?;
         let file_bytes = file.len_bytes().map_err(|error| LogError::io("read", &path, error))?;
-        if file_bytes == segment_bytes {
+        if file_bytes == options.segment_bytes && kept.len() < kept_max {
             kept.push(*number);
         } else {
             dir::remove_if_exists(fs, &path)?;
