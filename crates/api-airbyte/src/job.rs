@@ -164,7 +164,7 @@ impl Wanted<'_> {
 }
 
 /// A job, or the one that has its place.
-enum Made {
+pub(crate) enum Made {
     New(JobKey),
     Held(JobKey),
 }
@@ -213,7 +213,7 @@ pub(crate) async fn ask_for_streams(
     tenant: &str,
     workspace: &str,
     source: &str,
-) -> Answered<JobKey> {
+) -> Answered<Made> {
     let wanted = Wanted {
         queue: DISCOVER_QUEUE,
         job_type: "",
@@ -222,9 +222,7 @@ pub(crate) async fn ask_for_streams(
         payload: json!({ "sourceId": source, "workspaceId": workspace }),
         retry: RetryPolicy::default(),
     };
-    match face.make_job(tenant, wanted).await? {
-        Made::New(key) | Made::Held(key) => Ok(key),
-    }
+    face.make_job(tenant, wanted).await
 }
 
 /// What is asked for.

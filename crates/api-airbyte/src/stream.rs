@@ -14,7 +14,7 @@ use crate::extract::Params;
 use crate::face::{Face, Found};
 use crate::failure::{Answered, Failure};
 use crate::job;
-use crate::job::JobStatus;
+use crate::job::{JobStatus, Made};
 use crate::limit::DISCOVER_WAIT_MAX;
 use crate::token::Caller;
 
@@ -76,21 +76,24 @@ async fn catalog(
     ignore_cache: bool,
 ) -> Answered<Value> {
     let id = &source.is.source_id;
-    if !ignore_cache
-        && let Some(kept) = face.read::<Catalog>(tenant, id).await?
-        && kept.is.configuration_version == source.version
-    {
-        return Ok(kept.is.catalog);
+    if !ignore_cache && let Some(kept) = kept(face, tenant, source).await? {
+        return Ok(kept.catalog);
     }
     let until = Instant::now() + DISCOVER_WAIT_MAX;
-    let kept = asked(face, tenant, source, until).await?;
+    let kept = asked(face, tenant, source, ignore_cache, until).await?;
     // Who was asking already may have begun before the configuration changed. Not more often: one that
     // connectors themselves change is never that which was asked about.
     let source = face.find::<Source>(tenant, id).await?;
     if kept.configuration_version == source.version {
         return Ok(kept.catalog);
     }
-    Ok(asked(face, tenant, &source, until).await?.catalog)
+    Ok(asked(face, tenant, &source, ignore_cache, until).await?.catalog)
+}
+
+/// What the source showed last, if that was under this configuration.
+async fn kept(face: &Face, tenant: &str, source: &Found<Source>) -> Answered<Option<Catalog>> {
+    let kept = face.read::<Catalog>(tenant, &source.is.source_id).await?.map(|kept| kept.is);
+    Ok(kept.filter(|kept| kept.configuration_version == source.version))
 }
 
 /// What the source shows when it is asked.
@@ -98,16 +101,29 @@ async fn asked(
     face: &Face,
     tenant: &str,
     source: &Found<Source>,
+    ignore_cache: bool,
     until: Instant,
 ) -> Answered<Catalog> {
     let (id, workspace) = (&source.is.source_id, &source.is.actor.workspace_id);
-    let job = job::ask_for_streams(face, tenant, workspace, id).await?;
+    let job = match job::ask_for_streams(face, tenant, workspace, id).await? {
+        Made::Held(job) => job,
+        Made::New(job) => {
+            // Another's job may have ended since we looked; then nobody waits for this one.
+            if !ignore_cache && let Some(kept) = kept(face, tenant, source).await? {
+                let _taken_already = job::ask_to_end(face, job).await;
+                return Ok(kept);
+            }
+            job
+        }
+    };
     let Some(ended) = face.job_ended(job, until).await? else {
         let detail = "The source has not shown its streams yet; it is still being asked.";
         return Err(Failure::new(StatusCode::GATEWAY_TIMEOUT, "try-again-later", detail));
     };
     if JobStatus::of(&ended) != JobStatus::Succeeded {
-        return Err(not_shown(&ended));
+        // Or whoever made it has found that it is for nothing.
+        let kept = if ignore_cache { None } else { kept(face, tenant, source).await? };
+        return kept.ok_or_else(|| not_shown(&ended));
     }
     let kept = face.read::<Catalog>(tenant, id).await?;
     let missing = || Failure::internal("the source was asked for its streams, and none were kept");
