@@ -354,7 +354,7 @@ pub(crate) async fn remove(face: &Face, tenant: &str, connections: &[String]) ->
         let live = job_list::live(face, tenant, id).await?;
         if let Some(job) = &live {
             // It may have ended meanwhile.
-            let _ended = ask_to_end(face, job.key).await;
+            let _ended = ask_to_end(face, job.key, "its connection was deleted").await;
         }
         ending.push((id, live.map(|job| job.key)));
     }

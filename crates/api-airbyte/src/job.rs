@@ -328,7 +328,7 @@ async fn cancel(
     if job.outcome.is_some() {
         return Err(ended());
     }
-    match ask_to_end(&face, job.key).await {
+    match ask_to_end(&face, job.key, "cancelled by a client").await {
         Ok(()) => {}
         Err(GatewayError::Rejected(Rejection::JobNotFound { .. })) => return Err(ended()),
         Err(error) => return Err(error.into()),
@@ -339,9 +339,8 @@ async fn cancel(
 }
 
 /// Asks a job to end.
-pub(crate) async fn ask_to_end(face: &Face, key: JobKey) -> Result<(), GatewayError> {
-    let reason = "cancelled by a client".into();
-    let command = Command::CancelJob(CancelJob { key, force: false, reason });
+pub(crate) async fn ask_to_end(face: &Face, key: JobKey, why: &str) -> Result<(), GatewayError> {
+    let command = Command::CancelJob(CancelJob { key, force: false, reason: why.into() });
     face.gateway.result(command).await.map(|_| ())
 }
 

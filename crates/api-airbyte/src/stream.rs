@@ -105,25 +105,30 @@ async fn asked(
     until: Instant,
 ) -> Answered<Catalog> {
     let (id, workspace) = (&source.is.source_id, &source.is.actor.workspace_id);
-    let job = match job::ask_for_streams(face, tenant, workspace, id).await? {
-        Made::Held(job) => job,
-        Made::New(job) => {
-            // Another's job may have ended since we looked; then nobody waits for this one.
-            if !ignore_cache && let Some(kept) = kept(face, tenant, source).await? {
-                let _taken_already = job::ask_to_end(face, job).await;
-                return Ok(kept);
-            }
-            job
+    let ended = loop {
+        let (job, is_ours) = match job::ask_for_streams(face, tenant, workspace, id).await? {
+            Made::New(job) => (job, true),
+            Made::Held(job) => (job, false),
+        };
+        // Another's job may have ended since we looked; then nobody waits for this one.
+        if is_ours
+            && !ignore_cache
+            && let Some(kept) = kept(face, tenant, source).await?
+        {
+            let _taken_already = job::ask_to_end(face, job, "the source was just asked").await;
+            return Ok(kept);
+        }
+        let Some(ended) = face.job_ended(job, until).await? else {
+            let detail = "The source has not shown its streams yet; it is still being asked.";
+            return Err(Failure::new(StatusCode::GATEWAY_TIMEOUT, "try-again-later", detail));
+        };
+        // Whoever made it may not have needed it.
+        if is_ours || JobStatus::of(&ended) != JobStatus::Cancelled {
+            break ended;
         }
     };
-    let Some(ended) = face.job_ended(job, until).await? else {
-        let detail = "The source has not shown its streams yet; it is still being asked.";
-        return Err(Failure::new(StatusCode::GATEWAY_TIMEOUT, "try-again-later", detail));
-    };
     if JobStatus::of(&ended) != JobStatus::Succeeded {
-        // Or whoever made it has found that it is for nothing.
-        let kept = if ignore_cache { None } else { kept(face, tenant, source).await? };
-        return kept.ok_or_else(|| not_shown(&ended));
+        return Err(not_shown(&ended));
     }
     let kept = face.read::<Catalog>(tenant, id).await?;
     let missing = || Failure::internal("the source was asked for its streams, and none were kept");
