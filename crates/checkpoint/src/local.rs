@@ -179,7 +179,9 @@ impl Checkpoint for LocalCheckpoint {
         stamp: &Stamp,
     ) -> Result<()> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        self.store.check_standing()?;
+        if !self.store.is_known() {
+            self.merger.pause(|| self.store.check_standing())?;
+        }
         stamp.check(self.newest().as_ref())?;
         if self.merger.error().is_some() {
             self.merger.pause(|| self.store.sweep());
@@ -193,7 +195,11 @@ impl Checkpoint for LocalCheckpoint {
             }
             Err(error) => {
                 self.store.after_failure();
-                self.merger.pause(|| self.store.sweep());
+                self.merger.pause(|| {
+                    // Where the disk cannot be asked now, it is before the next write.
+                    let _ = self.store.check_standing();
+                    self.store.sweep();
+                });
                 Err(error)
             }
         }
@@ -371,12 +377,15 @@ impl Store {
         if *standing == Standing::Known {
             *standing = Standing::Unknown;
         }
-        drop(standing);
-        // Where the disk cannot be asked now, it is before the next write.
-        let _ = self.check_standing();
     }
 
-    /// Fails where a write would not be safe.
+    /// Whether nothing has to be asked before a write.
+    pub(crate) fn is_known(&self) -> bool {
+        *self.standing() == Standing::Known
+    }
+
+    /// Fails where a write would not be safe. Must be called with no write and no merge running, which would be between
+    /// the disk and memory.
     pub(crate) fn check_standing(&self) -> Result<()> {
         let mut standing = self.standing();
         if *standing == Standing::Unknown {

@@ -115,9 +115,9 @@ impl Merger {
     }
 
     /// Runs `work` while no merge runs.
-    pub(crate) fn pause(&self, work: impl FnOnce()) {
+    pub(crate) fn pause<T>(&self, work: impl FnOnce() -> T) -> T {
         let _merging = self.shared.merging.lock().unwrap_or_else(PoisonError::into_inner);
-        work();
+        work()
     }
 
     pub(crate) fn error(&self) -> Option<String> {
@@ -200,7 +200,10 @@ impl Shared {
     /// One merge; returns whether it did anything.
     fn step(&self, merge: impl FnOnce() -> lsm_tree::Result<()>) -> Result<bool> {
         let _merging = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
-        self.store.check_standing()?;
+        if !self.store.is_known() {
+            // The next write finds out, and wakes this thread.
+            return Ok(false);
+        }
         let before = self.store.tree.current_version().id();
         if let Err(error) = merge() {
             self.store.after_failure();
