@@ -4,6 +4,7 @@
 //! Both wait at channels of the standard library. Those of crossbeam, which the loop needs to wait at several, yield the
 //! processor a few times before a thread sleeps at one, and to Linux who yields goes behind everybody else.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -105,8 +106,11 @@ impl Commit {
         /// Nothing came for this long: a good moment to note what is durable.
         const IDLE_AFTER: Duration = Duration::from_millis(50);
         let mut noted = true;
+        let mut later = VecDeque::new();
         loop {
-            let work = if noted {
+            let work = if let Some(work) = later.pop_front() {
+                Some(work)
+            } else if noted {
                 self.work.recv().ok()
             } else {
                 match self.work.recv_timeout(IDLE_AFTER) {
@@ -129,7 +133,7 @@ impl Commit {
             };
             if let Some(batch) = round.batch {
                 noted = false;
-                let (done, failed) = self.append(batch, round.jobs_alone);
+                let (done, failed) = self.append(batch, round.jobs_alone, &mut later);
                 // The loop ends before this thread does.
                 let _ = self.done.send(done);
                 if failed {
@@ -144,7 +148,13 @@ impl Commit {
         self.note_idle();
     }
 
-    fn append(&self, mut batch: Batch, jobs_alone: bool) -> (Done, bool) {
+    /// Appends a batch, waiting for room if there is none. What comes meanwhile is for later.
+    fn append(
+        &self,
+        mut batch: Batch,
+        jobs_alone: bool,
+        later: &mut VecDeque<Work>,
+    ) -> (Done, bool) {
         /// A full disk is asked again this often.
         const ROOM_AGAIN_AFTER: Duration = Duration::from_millis(50);
         let last_lsn = batch.last_lsn();
@@ -154,7 +164,7 @@ impl Commit {
             let took_us = self.clock.read().monotonic_us.saturating_sub(before_us);
             match result {
                 Err(LogError::NoSpace) if !self.ended.load(Ordering::Acquire) => {
-                    std::thread::sleep(ROOM_AGAIN_AFTER);
+                    self.wait_for_room(ROOM_AGAIN_AFTER, later);
                 }
                 result => break (result, took_us),
             }
@@ -169,6 +179,20 @@ impl Commit {
             );
         }
         (Done { batch, last_lsn, took_us, result }, failed)
+    }
+
+    /// A checkpoint that comes meanwhile goes on: it holds what is durable, deletes nothing that this
+    /// batch's deliveries are to read, and the log that is trimmed behind it has room again.
+    fn wait_for_room(&self, at_most: Duration, later: &mut VecDeque<Work>) {
+        match self.work.recv_timeout(at_most) {
+            Ok(Work::Checkpoint(order)) if later.is_empty() => {
+                self.deliverer.pass_on(Errand::Checkpoint(order));
+            }
+            Ok(work) => later.push_back(work),
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            // The loop has ended, and is about to say so.
+            Err(mpsc::RecvTimeoutError::Disconnected) => std::thread::sleep(at_most),
+        }
     }
 
     fn note_idle(&self) {

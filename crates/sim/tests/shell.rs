@@ -10,7 +10,9 @@ use std::time::Duration;
 use windlass_checkpoint::{
     Checkpoint, Entry, Fault, KeyRange, MemoryCheckpoint, MemoryDisk, Pairs, Stamp, View, Visit,
 };
-use windlass_log::{FileLog, FileLogOptions, Housekeeping, LifeId, LogError, MemoryLog, NewLog};
+use windlass_log::{
+    FileLog, FileLogOptions, Housekeeping, LifeId, Log, LogError, MemoryLog, NewLog,
+};
 use windlass_partition::clock::{ClockSource, Reading, SystemClock};
 use windlass_partition::request::{
     Answer, Commands, HandedJob, Poll, Query, QueryAnswer, Refused, Request, WaiterId, Wanted,
@@ -262,6 +264,31 @@ fn a_partition_ends_though_its_log_has_no_room() {
     assert!(refused > 0, "not everything had room");
 }
 
+/// Work could drain only as far as the log's reserve, for a checkpoint, behind which there is room again, was written
+/// by the clock, and stood behind the batch that waited for room.
+#[test]
+fn work_drains_though_the_disk_is_full() {
+    let disk = SimDisk::new(1);
+    let store = Arc::new(MemoryCheckpoint::new());
+    let partition = Partition::open(Options::default(), Arc::new(log_on(&disk)), store).unwrap();
+    give_all(&partition, vec![create(0); 160]);
+    let jobs = take(&partition, 1, 160, false);
+    disk.set_capacity_bytes(Some(0));
+    // 16 MB, through a log of three segments of 1 MiB.
+    let drain = |jobs: &[HandedJob]| {
+        for job in jobs {
+            let done = Command::CompleteJob(CompleteJob {
+                lease: Lease { key: job.key, activation: Some(job.activation) },
+                result: vec![7; 100_000].into(),
+                documents: Vec::new(),
+            });
+            assert_eq!(give(&partition, done), Ok(Answer::Done));
+        }
+    };
+    std::thread::scope(|scope| jobs.chunks(80).for_each(|jobs| drop(scope.spawn(|| drain(jobs)))));
+    partition.kill();
+}
+
 /// The machine's clocks, which count how often they are asked.
 #[derive(Default)]
 struct Counting(SystemClock, AtomicU64);
@@ -277,10 +304,12 @@ impl ClockSource for Counting {
 #[test]
 fn a_partition_sleeps_while_its_log_has_no_room() {
     let disk = SimDisk::new(1);
-    let (log, clock) = (log_on(&disk), Arc::new(Counting::default()));
-    let store = Arc::new(MemoryCheckpoint::new());
+    let (log, clock) = (Arc::new(log_on(&disk)), Arc::new(Counting::default()));
+    // Nor has the checkpoint, behind which there would be some.
+    let (tried, _tries) = mpsc::channel();
+    let store = Arc::new(Refusing::full(tried));
     let partition =
-        Partition::open_with(Options::default(), Arc::new(log), store, clock.clone()).unwrap();
+        Partition::open_with(Options::default(), log.clone(), store, clock.clone()).unwrap();
     give_all(&partition, vec![create(0); 40]);
     let jobs = take(&partition, 1, 40, false);
     disk.set_capacity_bytes(Some(0));
@@ -299,8 +328,10 @@ fn a_partition_sleeps_while_its_log_has_no_room() {
         std::thread::sleep(Duration::from_millis(20));
     }
     std::thread::sleep(Duration::from_millis(300));
-    let before = clock.1.load(Ordering::Relaxed);
+    assert!(log.status().reserve_low, "it has no room");
+    let (before, durable_lsn) = (clock.1.load(Ordering::Relaxed), log.status().durable_lsn);
     std::thread::sleep(Duration::from_millis(300));
+    assert_eq!(log.status().durable_lsn, durable_lsn, "and gets none");
     let asked = clock.1.load(Ordering::Relaxed) - before;
     assert!(asked < 1_000, "the clock was asked {asked} times in 300 ms");
     partition.kill();

@@ -1,6 +1,8 @@
 //! When checkpoints are written, and how far the one under way is.
 
 use windlass_log::Position;
+use windlass_record::bound::Bound;
+use windlass_record::rejection::Rejection;
 
 use super::Run;
 use crate::checkpoint::{Order, Written};
@@ -99,6 +101,10 @@ impl Run {
         let state = &self.checkpoint;
         if !self.callers.is_empty() {
             return true;
+        }
+        if matches!(self.core.refusing, Some(Rejection::Exhausted { bound: Bound::LogSpace, .. })) {
+            // What is trimmed behind it is the room in which work can drain.
+            return state.bytes_since >= self.log.status().batch_bytes_max / 4;
         }
         let every_us = u64::try_from(self.options.checkpoint_every.as_micros()).unwrap_or(u64::MAX);
         let elapsed_us = self.source.read().monotonic_us.saturating_sub(state.last_us);
