@@ -224,7 +224,8 @@ impl Engine {
         self.state.freeze(sink);
     }
 
-    /// Writes up to `jobs_max` frozen jobs; true when none remain.
+    /// Writes up to `jobs_max` frozen jobs, and as many ended ones, entities of flows, and requests; true
+    /// when none remain.
     pub fn write_frozen(&mut self, jobs_max: usize, sink: &mut dyn ImageSink) -> bool {
         self.state.write_frozen(jobs_max, sink)
     }

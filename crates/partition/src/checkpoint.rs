@@ -299,8 +299,8 @@ impl ImageSink for Collector<'_> {
 }
 
 impl Core {
-    /// Begins a checkpoint, by its number: sets the dirty jobs aside and writes what is few. The
-    /// rest is for [`Core::collect`].
+    /// Begins a checkpoint, by its number: sets aside what there is much of and writes the rest.
+    /// What was set aside is for [`Core::collect`].
     pub fn freeze(&mut self, number: u32) {
         let (lsn, now_ms) = (self.last_lsn(), self.now_ms());
         let mut images = match self.spent_images.take() {
@@ -318,8 +318,8 @@ impl Core {
         self.spent_images = Some(written.spent);
     }
 
-    /// Writes up to so many frozen images, or a megabyte of them. When none remain: all images and
-    /// their checksum.
+    /// Writes up to so many frozen images of each kind, or a megabyte of them all. When none remain: all
+    /// images and their checksum.
     pub fn collect(&mut self, images_max: usize) -> Option<(Images, u64)> {
         let mut images = self.images.take()?;
         let enough_bytes = images.bytes + BYTES_PER_ROUND_MAX;

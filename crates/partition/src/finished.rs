@@ -6,7 +6,9 @@
 //! (`y queue(4) number(8)`), so that it need not stay in memory.
 //!
 //! At a freeze it is only noted how far each queue has come; images are then written a bounded number
-//! at a time. What is forgotten meanwhile is not written: a restart forgets it too.
+//! at a time. Only what was forgotten by then is deleted, as deliveries that were made since may still
+//! read it. What is forgotten meanwhile and was not written yet is left out, and whatever of its queue is
+//! older: a load forgets what lies before such a gap.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -18,6 +20,7 @@ use windlass_record::codec::{
     DecodeError, Decoder, Encoder, Payloads, decode_options, decode_outcome, encode_options,
     encode_outcome,
 };
+use windlass_record::command::JobOptions;
 use windlass_record::event::Outcome;
 use windlass_record::id::{JobKey, Payload, QueueId};
 
@@ -30,7 +33,7 @@ pub(crate) const TAG: u8 = b'f';
 const RESULT_TAG: u8 = b'y';
 /// Larger results have keys of their own.
 const INLINE_BYTES_MAX: u32 = 512;
-/// Version of their images: 1 has every result in it.
+/// Version of their images: 1 has every result in it, where the large ones stay until they are forgotten.
 const VERSION: u8 = 2;
 
 /// How many finished jobs are remembered in all queues together.
@@ -81,13 +84,13 @@ struct Ring {
     /// The number of the first.
     first: u64,
     bytes: u64,
-    /// What of it stands in the newest checkpoint, or in the one being collected: from the first
-    /// number to below the second.
+    /// What of it stands in the newest checkpoint, or in the one being collected, but for gaps: from
+    /// the first number to below the second.
     saved: (u64, u64),
     /// Those of `saved` with a large result.
     saved_results: VecDeque<u64>,
-    /// The end at the freeze.
-    frozen: u64,
+    /// Its numbers at the freeze.
+    frozen: (u64, u64),
     counts: [u64; 3],
 }
 
@@ -152,8 +155,8 @@ impl Finished {
         Some(oldest.result)
     }
 
-    /// A queue that has more than its share, when there are too many in all: nobody loses what it has
-    /// to those who have more.
+    /// A queue that has more than its share, when there are too many in all: none goes below an equal
+    /// share for others.
     fn giving(&mut self, room: Room) -> Option<QueueId> {
         let (jobs, bytes) = (self.index.len() > room.jobs_max, self.bytes > room.bytes_max);
         if !jobs && !bytes {
@@ -205,7 +208,7 @@ impl Finished {
     pub(crate) fn freeze(&mut self) {
         self.writing = 0;
         for ring in &mut self.queues {
-            ring.frozen = ring.end();
+            ring.frozen = (ring.first, ring.end());
         }
     }
 
@@ -244,12 +247,20 @@ impl Finished {
         let queue = QueueId(u32::from_be_bytes(*queue));
         let number = u64::from_be_bytes(*number);
         let job = FinishedJob::decode((queue, number), value, payloads)?;
+        while self.ring(queue).is_some_and(|ring| ring.end() < number)
+            && let Some(result) = self.forget_oldest(queue)
+        {
+            payloads.free(result);
+        }
         let ring = ring_mut(&mut self.queues, queue);
         if ring.jobs.is_empty() {
             ring.first = number;
         }
         *ring.counts.get_mut(count_of(job.outcome)).expect("three outcomes") += 1;
-        ring.saved = (ring.first, number + 1);
+        if ring.saved == (0, 0) {
+            ring.saved.0 = number;
+        }
+        ring.saved.1 = number + 1;
         if job.has_large_result() {
             ring.saved_results.push_back(number);
         }
@@ -271,7 +282,7 @@ impl Ring {
         images: &mut Images,
     ) -> bool {
         let (from, to) = &mut self.saved;
-        if *from < (*to).min(self.first) {
+        if *from < (*to).min(self.frozen.0) {
             images.delete(&key_of(TAG, queue, *from));
             if self.saved_results.front() == Some(from) {
                 images.delete(&key_of(RESULT_TAG, queue, *from));
@@ -280,11 +291,12 @@ impl Ring {
             *from += 1;
             return true;
         }
-        if *to < self.first {
-            (*from, *to) = (self.first, self.first);
+        if from == to {
+            *from = self.first.max(*from);
         }
+        *to = self.first.max(*to);
         let number = *to;
-        let Some(job) = self.at(number).filter(|_| number < self.frozen) else { return false };
+        let Some(job) = self.at(number).filter(|_| number < self.frozen.1) else { return false };
         let mut value = Vec::new();
         job.encode(payloads, &mut value);
         images.put(&key_of(TAG, queue, number), &value);
@@ -315,7 +327,10 @@ impl From<Ended> for FinishedJob {
             cancel_asked,
             message: ended.message,
             result: ended.result,
-            extra: ended.job.into_extra(),
+            extra: ended.job.into_extra().map(|extra| {
+                // Of the attempts before: what counts at the end is the message beside it.
+                Box::new(Extra { message: Box::default(), incident: None, ..*extra })
+            }),
         }
     }
 }
@@ -326,7 +341,10 @@ impl FinishedJob {
         let extra = self.extra.as_ref().map_or(0, |extra| {
             let lines: usize = extra.log.iter().map(|line| line.len()).sum();
             let texts = extra.note.len() + extra.cancel_reason.len();
-            lines + texts + extra.options.headers.len()
+            let JobOptions { headers, unique_key, request_id, concurrency_key, rate_key, .. } =
+                &extra.options;
+            let names = unique_key.len() + request_id.len() + concurrency_key.len();
+            lines + texts + headers.len() + names + rate_key.len()
         });
         u64::from(self.result.len) + wide(self.message.len() + extra)
     }
@@ -451,4 +469,167 @@ fn count_of(outcome: Outcome) -> usize {
 
 fn wide(n: usize) -> u64 {
     u64::try_from(n).expect("a length fits 64 bits")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use windlass_checkpoint::{KeyRange, MemoryCheckpoint, View};
+    use windlass_log::MemoryLog;
+    use windlass_record::command::{
+        Command, CompleteJob, ConfigureQueue, CreateJob, Due, Lease, QueueName,
+    };
+    use windlass_record::policy::QueueSettings;
+
+    use super::*;
+    use crate::clock::Reading;
+    use crate::core::Core;
+    use crate::options::Options;
+    use crate::recover::recover;
+    use crate::request::{Commands, HandedJob, Poll, Request, WaiterId, Wanted};
+
+    /// A core without threads that remembers three finished jobs.
+    struct Fixture {
+        core: Core,
+        store: MemoryCheckpoint,
+        checkpoints: u32,
+        polls: u64,
+    }
+
+    impl Fixture {
+        fn new() -> Fixture {
+            let (log, store) = (MemoryLog::create(1, 1).unwrap(), MemoryCheckpoint::new());
+            let reading = Reading { monotonic_us: 0, wall_ms: 1_000 };
+            let core = recover(&log, &store, &Options::default(), reading).unwrap().core;
+            let mut fixture = Fixture { core, store, checkpoints: 0, polls: 0 };
+            let settings = QueueSettings { finished_max: 3, ..QueueSettings::DEFAULT };
+            let configure = ConfigureQueue { queue: queue(), settings, seed_only: false };
+            fixture.give(Command::ConfigureQueue(configure));
+            fixture
+        }
+
+        fn round(&mut self, request: Request) {
+            self.core.begin(2_000, None);
+            self.core.handle(request);
+            self.core.settle();
+            for delivery in self.core.take(None).deliveries {
+                delivery.leave();
+            }
+        }
+
+        fn give(&mut self, command: Command) {
+            let reply =
+                Box::new(|results: Vec<Result<_, _>>| assert!(results.iter().all(Result::is_ok)));
+            self.round(Request::Commands(Commands { items: vec![command], reply }));
+        }
+
+        /// A job comes, is done, and has a large result.
+        fn finish(&mut self) {
+            self.give(Command::CreateJob(CreateJob {
+                queue: queue(),
+                job_type: "".into(),
+                group: "g".into(),
+                priority: 0,
+                retries: 0,
+                due: Due::Now,
+                payload: Arc::default(),
+                options: None,
+            }));
+            let (tx, jobs) = mpsc::channel();
+            self.polls += 1;
+            self.round(Request::Poll(Poll {
+                id: WaiterId(self.polls),
+                wanted: Wanted {
+                    queues: vec![queue()],
+                    worker: "w".into(),
+                    lease_ms: 60_000,
+                    with_token: true,
+                },
+                jobs_max: 1,
+                bytes_max: u64::MAX,
+                wait_ms: 0,
+                reply: Box::new(move |jobs| {
+                    tx.send(jobs.unwrap()).unwrap();
+                    Vec::new()
+                }),
+            }));
+            let job: HandedJob = jobs.recv().unwrap().remove(0);
+            self.give(Command::CompleteJob(CompleteJob {
+                lease: Lease { key: job.key, activation: Some(job.activation) },
+                result: vec![7; 1_000].into(),
+                documents: Vec::new(),
+            }));
+        }
+
+        /// A checkpoint, in which so many jobs finish between the freeze and the first image.
+        fn checkpoint(&mut self, meanwhile: usize) {
+            self.checkpoints += 1;
+            self.core.freeze(self.checkpoints);
+            (0..meanwhile).for_each(|_| self.finish());
+            let (mut images, checksum) = loop {
+                if let Some(whole) = self.core.collect(1) {
+                    break whole;
+                }
+            };
+            images.write(&self.store, 0, checksum).unwrap();
+            self.core.written(crate::checkpoint::Written::of(images));
+        }
+
+        fn stored(&self, tag: u8) -> Vec<u64> {
+            let pairs = self.store.scan(&KeyRange::prefix([tag]));
+            let number = |key: &[u8]| u64::from_be_bytes(key[5..].try_into().unwrap());
+            pairs.map(|pair| number(&pair.unwrap().0)).collect()
+        }
+
+        /// What a restart finds.
+        fn loaded(&self) -> (Finished, Vec<u64>) {
+            let (mut finished, mut payloads) = (Finished::default(), PayloadStore::default());
+            for pair in self.store.scan(&KeyRange::prefix([TAG])) {
+                let (key, value) = pair.unwrap();
+                finished.load(&key, &value, &mut payloads).unwrap();
+            }
+            let numbers = finished.newest(QueueId(0), 0).map(|(number, _)| number - 1).collect();
+            (finished, numbers)
+        }
+    }
+
+    fn queue() -> QueueName {
+        QueueName { tenant: "t".into(), queue: "q".into() }
+    }
+
+    #[test]
+    fn what_is_forgotten_behind_a_freeze_is_not_deleted_by_its_checkpoint() {
+        let mut fixture = Fixture::new();
+        (0..3).for_each(|_| fixture.finish());
+        fixture.checkpoint(0);
+        assert_eq!(
+            (fixture.stored(TAG), fixture.stored(RESULT_TAG)),
+            (vec![0, 1, 2], vec![0, 1, 2])
+        );
+
+        // The first two are forgotten meanwhile. Deliveries may be on their way to read them.
+        fixture.checkpoint(2);
+        assert_eq!(fixture.stored(RESULT_TAG), [0, 1, 2]);
+        assert_eq!(fixture.loaded().1, [2, 1, 0], "as it was at the freeze");
+
+        // These come in a gap: the first of them is forgotten before it was ever written.
+        fixture.finish();
+        fixture.checkpoint(4);
+        assert_eq!(fixture.loaded().0.index.len(), fixture.loaded().1.len());
+        for meanwhile in [3, 1, 5, 2, 0] {
+            (0..meanwhile).for_each(|_| fixture.finish());
+            fixture.checkpoint(meanwhile);
+            let (loaded, numbers) = fixture.loaded();
+            assert!(numbers.windows(2).all(|pair| pair[0] == pair[1] + 1), "{numbers:?}");
+            assert_eq!(loaded.index.len(), numbers.len());
+        }
+        fixture.checkpoint(0);
+        let (_, numbers) = fixture.loaded();
+        let kept: Vec<u64> =
+            fixture.core.finished.newest(QueueId(0), 0).map(|(number, _)| number - 1).collect();
+        assert_eq!(numbers, kept);
+        assert_eq!(fixture.stored(TAG).len(), 3, "nothing is left behind");
+        assert_eq!(fixture.stored(RESULT_TAG).len(), 3, "nothing is left behind");
+    }
 }

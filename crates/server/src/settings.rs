@@ -205,7 +205,7 @@ settings! {
     finished_max: usize = "1000000", "WINDLASS_FINISHED_MAX",
         "Finished jobs that are remembered, over all queues";
     finished_mib_max: u64 = "1024", "WINDLASS_FINISHED_MIB_MAX",
-        "Their results, messages, headers and logs; past it the queues with the most forget their oldest";
+        "Their results, messages, headers and logs; past it queues with more than an equal share forget their oldest";
     batch_items_max: usize = "10000", "WINDLASS_BATCH_ITEMS_MAX",
         "Items of one batch";
     waiters_max: usize = "65536", "WINDLASS_WAITERS_MAX",

@@ -5,8 +5,8 @@
 //! **freeze** the list is set aside in O(1) and a new one begins; the shell then asks for a bounded
 //! number of frozen images between batches. An `apply` that touches a job whose frozen image was
 //! not written yet writes the old image first, so that all images together show the state exactly
-//! as it was at the freeze. Requests and flows are written in the same way. What is few (all the rest)
-//! is written at the freeze itself.
+//! as it was at the freeze. Requests and flows are written in the same way. The rest (groups, limit keys,
+//! holds that outlive their job, documents, schedules) is written at the freeze itself.
 //!
 //! The **checksum** of the state is the wrapping sum of the hashes of all images. It is adjusted as
 //! images are written and recomputed from the images by a restart.

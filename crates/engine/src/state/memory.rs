@@ -236,20 +236,17 @@ impl Requests {
         self.list = self.list.wrapping_add(1).max(1);
     }
 
-    /// One of those that are to be written and have not changed since the freeze; its name, and where the hash of its
-    /// image stands.
-    pub(crate) fn next_frozen(&mut self) -> Option<(Box<str>, &mut Remembered)> {
-        loop {
-            let scoped = self.frozen.fresh.pop()?;
-            let list = self.frozen.list;
-            let unwritten =
-                self.keys.get(&scoped).is_some_and(|remembered| remembered.list == list);
-            if unwritten {
-                let remembered = self.keys.get_mut(&scoped)?;
-                remembered.list = 0;
-                return Some((scoped, remembered));
-            }
-        }
+    /// One of those that were to be written at the freeze.
+    pub(crate) fn next_frozen(&mut self) -> Option<Box<str>> {
+        self.frozen.fresh.pop()
+    }
+
+    /// A request that has not changed since the freeze, to be written now.
+    pub(crate) fn take_frozen(&mut self, scoped: &str) -> Option<&mut Remembered> {
+        let list = self.frozen.list;
+        let remembered = self.keys.get_mut(scoped).filter(|remembered| remembered.list == list)?;
+        remembered.list = 0;
+        Some(remembered)
     }
 
     pub(crate) fn load(&mut self, scoped: &str, remembered: Remembered) {

@@ -1,4 +1,4 @@
-//! Writing images: the freeze, and the jobs after it.
+//! Writing images: the freeze, and what is written behind it.
 
 use windlass_flow::FlowState;
 use windlass_flow::state::image::PutImage;
@@ -48,7 +48,7 @@ impl State {
         self.dirt.counters_hash = self.put_small(sink, b"m", &value, old);
     }
 
-    /// Writes up to `jobs_max` frozen jobs. True when none remain: the images since the freeze are
+    /// Writes up to `jobs_max` frozen jobs, and as many ended ones, entities of flows, and requests. True when none remain: the images since the freeze are
     /// the state as it was then, and [`State::checksum`] is theirs.
     pub(crate) fn write_frozen(&mut self, jobs_max: usize, sink: &mut dyn ImageSink) -> bool {
         self.write_early_images(sink);
@@ -250,7 +250,8 @@ impl State {
                 sink.delete(&request_key(&scoped));
             } else if let Some((scoped, remembered, old)) = self.requests.frozen.early.pop() {
                 self.put_small(sink, &request_key(&scoped), &remembered.image(), old);
-            } else if let Some((scoped, remembered)) = self.requests.next_frozen() {
+            } else if let Some(scoped) = self.requests.next_frozen() {
+                let Some(remembered) = self.requests.take_frozen(&scoped) else { continue };
                 let (key, value) = (request_key(&scoped), remembered.image());
                 let old = std::mem::replace(&mut remembered.image_hash, hash_image(&key, &value));
                 self.put_small(sink, &key, &value, old);
