@@ -327,9 +327,10 @@ impl From<Ended> for FinishedJob {
             cancel_asked,
             message: ended.message,
             result: ended.result,
-            extra: ended.job.into_extra().map(|extra| {
+            extra: ended.job.into_extra().map(|mut extra| {
                 // Of the attempts before: what counts at the end is the message beside it.
-                Box::new(Extra { message: Box::default(), incident: None, ..*extra })
+                (extra.message, extra.incident) = (Box::default(), None);
+                extra
             }),
         }
     }
