@@ -179,15 +179,19 @@ impl Checkpoint for LocalCheckpoint {
         stamp: &Stamp,
     ) -> Result<()> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
-        if !self.store.is_known() {
-            self.merger.pause(|| self.store.check_standing())?;
+        if !self.store.is_known() || self.merger.error().is_some() {
+            self.merger.pause(|| self.store.check_standing().map(|()| self.store.sweep()))?;
         }
         stamp.check(self.newest().as_ref())?;
-        if self.merger.error().is_some() {
-            self.merger.pause(|| self.store.sweep());
-        }
         self.merger.wait_for_room()?;
-        match self.store.ingest(entries, stamp, Purse::new(&self.write_pace)) {
+        // A merge may fail while this write streams.
+        let check = || {
+            if self.store.is_known() {
+                return Ok(());
+            }
+            self.merger.pause(|| self.store.check_standing())
+        };
+        match self.store.ingest(entries, stamp, Purse::new(&self.write_pace), check) {
             Ok(()) => {
                 *self.newest() = Some(stamp.clone());
                 self.merger.wake();
@@ -330,11 +334,13 @@ impl Store {
         })
     }
 
+    /// Writes a run of them; it comes into force when `check` allows it.
     fn ingest(
         &self,
         entries: &mut dyn Iterator<Item = Result<Entry<'_>>>,
         stamp: &Stamp,
         mut purse: Purse,
+        check: impl FnOnce() -> Result<()>,
     ) -> Result<()> {
         let failed = |error| engine("write the checkpoint", error);
         let AnyTree::Standard(_) = &self.tree else {
@@ -344,10 +350,10 @@ impl Store {
         };
         let mut ingestion = self.tree.ingestion().map_err(failed)?;
         ingestion.write(STAMP_KEY, stamp.encode()).map_err(failed)?;
-        let mut check = EntryCheck::default();
+        let mut order = EntryCheck::default();
         for entry in entries {
             let entry = entry?;
-            check.admit(&entry)?;
+            order.admit(&entry)?;
             let key = entry.key.as_ref();
             match &entry.value {
                 Some(value) => {
@@ -360,6 +366,7 @@ impl Store {
                 }
             }
         }
+        check()?;
         ingestion.finish().map_err(failed)
     }
 
@@ -384,8 +391,8 @@ impl Store {
         *self.standing() == Standing::Known
     }
 
-    /// Fails where a write would not be safe. Must be called with no write and no merge running, which would be between
-    /// the disk and memory.
+    /// Fails where a switch of versions would not be safe. Must be called with none under way, by a write or by
+    /// a merge, which would be between the disk and memory.
     pub(crate) fn check_standing(&self) -> Result<()> {
         let mut standing = self.standing();
         if *standing == Standing::Unknown {

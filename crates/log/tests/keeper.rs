@@ -6,6 +6,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use windlass_log::fs::{File, FileSystem, Lock, OsFileSystem};
 use windlass_log::{
@@ -108,4 +109,32 @@ fn what_is_behind_a_segment_that_cannot_be_given_back_is() {
     let log = FileLog::open(fs, root.path(), 0, few).unwrap();
     assert_eq!(reserves(root.path()), 2, "an opening keeps no more than it may");
     drop(log);
+}
+
+/// A descriptor that was wanted once cost a segment of disk until the next start.
+#[test]
+fn the_keeper_tries_again_to_give_back_a_segment() {
+    let root = tempfile::tempdir().unwrap();
+    let fs = Arc::new(Stumbling::default());
+    let new = NewLog { life: LifeId::random(), partition: 0, first_lsn: 1 };
+    let thread = FileLogOptions { housekeeping: Housekeeping::Thread, ..options() };
+    let log = FileLog::create(fs.clone(), root.path(), &new, thread).unwrap();
+    let opened = log.open_epoch(&EpochRequest { epoch: 1, time_ms: 0 }).unwrap();
+    fill(&log, opened.tail, 5);
+    let segments = || {
+        let names = fs.list(root.path()).unwrap();
+        names.iter().filter(|name| name.ends_with(".log")).count()
+    };
+    while reserves(root.path()) == 0 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let before = segments();
+    fs.fails_next_rename.store(true, Ordering::Relaxed);
+    log.trim(log.status().durable_lsn).unwrap();
+    let since = Instant::now();
+    while segments() > 1 {
+        assert!(since.elapsed() < Duration::from_secs(10), "{:?}", fs.list(root.path()));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(before > 4 && !fs.fails_next_rename.load(Ordering::Relaxed));
 }

@@ -344,7 +344,7 @@ pub struct Order {
     /// What is written.
     pub images: Images,
     /// Where the log is read from after it.
-    pub position: Option<Position>,
+    pub position: Position,
     /// Of the state.
     pub checksum: u64,
 }
@@ -381,7 +381,7 @@ pub(crate) fn write_checkpoints(
 ) {
     const RETRY_AFTER: Duration = Duration::from_millis(500);
     while let Ok(mut order) = orders.recv() {
-        let position = order.position.map_or(0, Position::to_raw);
+        let position = order.position.to_raw();
         while let Err(error) = order.images.write(checkpoint, position, order.checksum) {
             if !error.may_pass() {
                 // The loop may have ended.

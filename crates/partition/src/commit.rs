@@ -155,18 +155,14 @@ impl Commit {
         jobs_alone: bool,
         later: &mut VecDeque<Work>,
     ) -> (Done, bool) {
-        /// A full disk is asked again this often.
-        const ROOM_AGAIN_AFTER: Duration = Duration::from_millis(50);
         let last_lsn = batch.last_lsn();
         let (result, took_us) = loop {
             let before_us = self.clock.read().monotonic_us;
             let result = self.log.append(&mut batch);
             let took_us = self.clock.read().monotonic_us.saturating_sub(before_us);
-            match result {
-                Err(LogError::NoSpace) if !self.ended.load(Ordering::Acquire) => {
-                    self.wait_for_room(ROOM_AGAIN_AFTER, later);
-                }
-                result => break (result, took_us),
+            let is_full = matches!(result, Err(LogError::NoSpace));
+            if !(is_full && self.wait_for_room(later)) {
+                break (result, took_us);
             }
         };
         if let (Some(nudge), Ok(position)) = (&self.nudge, &result) {
@@ -181,18 +177,22 @@ impl Commit {
         (Done { batch, last_lsn, took_us, result }, failed)
     }
 
-    /// A checkpoint that comes meanwhile goes on: it holds what is durable, deletes nothing that this
-    /// batch's deliveries are to read, and the log that is trimmed behind it has room again.
-    fn wait_for_room(&self, at_most: Duration, later: &mut VecDeque<Work>) {
-        match self.work.recv_timeout(at_most) {
+    /// Waits a moment; false when nobody waits for room any more. A checkpoint that comes meanwhile
+    /// goes on: it holds what is durable, deletes nothing that this batch's deliveries are to read, and
+    /// the log that is trimmed behind it has room again.
+    fn wait_for_room(&self, later: &mut VecDeque<Work>) -> bool {
+        /// A full disk is asked again this often.
+        const ROOM_AGAIN_AFTER: Duration = Duration::from_millis(50);
+        match self.work.recv_timeout(ROOM_AGAIN_AFTER) {
             Ok(Work::Checkpoint(order)) if later.is_empty() => {
                 self.deliverer.pass_on(Errand::Checkpoint(order));
             }
             Ok(work) => later.push_back(work),
             Err(mpsc::RecvTimeoutError::Timeout) => {}
-            // The loop has ended, and is about to say so.
-            Err(mpsc::RecvTimeoutError::Disconnected) => std::thread::sleep(at_most),
+            // The loop is gone, or has panicked.
+            Err(mpsc::RecvTimeoutError::Disconnected) => return false,
         }
+        !self.ended.load(Ordering::Acquire)
     }
 
     fn note_idle(&self) {
@@ -278,12 +278,30 @@ impl Loader {
         let mut missing = std::mem::take(&mut delivery.missing);
         missing.sort_by(|a, b| a.key.cmp(&b.key));
         let keys: Vec<&[u8]> = missing.iter().map(|missing| &*missing.key).collect();
-        let found = self.store.get_many(&keys).map_err(PayloadLost::Store)?;
+        let found = self.read(&keys).map_err(PayloadLost::Store)?;
         for (missing, bytes) in missing.iter().zip(found) {
             let bytes = bytes.ok_or_else(|| PayloadLost::Missing { key: missing.key.clone() })?;
             delivery.fill(missing, bytes.into());
         }
         Ok(())
+    }
+
+    /// Reads them, several times if it must: all that is not damage may pass.
+    fn read(&self, keys: &[&[u8]]) -> windlass_checkpoint::Result<Vec<Option<Vec<u8>>>> {
+        /// What is refused for longer than all of them does not pass by itself.
+        const TRIES_MAX: u32 = 20;
+        const AGAIN_AFTER: Duration = Duration::from_millis(100);
+        for _ in 1..TRIES_MAX {
+            match self.store.get_many(keys) {
+                Err(error) if error.may_pass() => tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    "failed to read payloads from the checkpoint, trying again"
+                ),
+                result => return result,
+            }
+            std::thread::sleep(AGAIN_AFTER);
+        }
+        self.store.get_many(keys)
     }
 }
 

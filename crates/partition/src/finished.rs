@@ -7,8 +7,9 @@
 //!
 //! At a freeze it is only noted how far each queue has come; images are then written a bounded number
 //! at a time. Only what was forgotten by then is deleted, as deliveries that were made since may still
-//! read it. What is forgotten meanwhile and was not written yet is left out, and whatever of its queue is
-//! older: a load forgets what lies before such a gap.
+//! read it. What is forgotten meanwhile and was not written yet is left out. A load forgets what lies before
+//! such a gap, but cannot see one behind the last that was written: older ones may then be back, and be
+//! forgotten a second time.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -33,6 +34,8 @@ pub(crate) const TAG: u8 = b'f';
 const RESULT_TAG: u8 = b'y';
 /// Larger results have keys of their own.
 const INLINE_BYTES_MAX: u32 = 512;
+/// What a line of a log takes besides its text: where it is, and the allocator's share.
+const LINE_BYTES: usize = size_of::<Box<str>>() + 16;
 /// Version of their images: 1 has every result in it, where the large ones stay until they are forgotten.
 const VERSION: u8 = 2;
 
@@ -130,7 +133,7 @@ impl Finished {
         {
             freed.extend(self.forget_oldest(queue));
         }
-        while let Some(queue) = self.giving(room) {
+        while let Some(queue) = self.giving(room, queue) {
             freed.extend(self.forget_oldest(queue));
         }
     }
@@ -156,8 +159,8 @@ impl Finished {
     }
 
     /// A queue that has more than its share, when there are too many in all: none goes below an equal
-    /// share for others.
-    fn giving(&mut self, room: Room) -> Option<QueueId> {
+    /// share for others. Whoever just `grew` comes first, so that it is rare to look at all of them.
+    fn giving(&mut self, room: Room, grew: QueueId) -> Option<QueueId> {
         let (jobs, bytes) = (self.index.len() > room.jobs_max, self.bytes > room.bytes_max);
         if !jobs && !bytes {
             return None;
@@ -165,12 +168,14 @@ impl Finished {
         let queues = self.queues.len();
         let jobs_share = room.jobs_max / queues.max(1);
         let bytes_share = room.bytes_max / wide(queues).max(1);
+        let gives =
+            |ring: &Ring| jobs && ring.jobs.len() > jobs_share || bytes && ring.bytes > bytes_share;
+        if self.ring(grew).is_some_and(gives) {
+            return Some(grew);
+        }
         // One of them has more than its share, or they would not be too many.
         for _ in 0..queues {
-            let ring = self.queues.get(self.giving);
-            if ring.is_some_and(|ring| {
-                jobs && ring.jobs.len() > jobs_share || bytes && ring.bytes > bytes_share
-            }) {
+            if self.queues.get(self.giving).is_some_and(gives) {
                 return u32::try_from(self.giving).ok().map(QueueId);
             }
             self.giving = (self.giving + 1) % queues;
@@ -340,7 +345,7 @@ impl FinishedJob {
     /// What it takes besides its place.
     fn bytes(&self) -> u64 {
         let extra = self.extra.as_ref().map_or(0, |extra| {
-            let lines: usize = extra.log.iter().map(|line| line.len()).sum();
+            let lines: usize = extra.log.iter().map(|line| line.len() + LINE_BYTES).sum();
             let texts = extra.note.len() + extra.cancel_reason.len();
             let JobOptions { headers, unique_key, request_id, concurrency_key, rate_key, .. } =
                 &extra.options;

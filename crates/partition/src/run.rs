@@ -86,6 +86,9 @@ pub enum StopReason {
     /// A payload could not be read back from the checkpoint.
     #[error("failed to read a payload from the checkpoint")]
     Payload(#[source] PayloadLost),
+    /// A thread beside its loop panicked, which is a fault of the program.
+    #[error("a thread of the partition panicked")]
+    Panicked,
 }
 
 /// A payload that the checkpoint should hold.
@@ -462,23 +465,29 @@ impl Run {
     fn wait(&self, more: bool) -> Happened {
         /// Who gives up waiting meanwhile hears it this much later.
         const STUCK_NAP: Duration = Duration::from_millis(10);
-        let full = self.in_flight && self.core.batch_bytes() >= self.options.batch_bytes_max;
+        let full = self.is_full();
+        // The threads beside the loop end after it.
+        let panicked = || Happened::Control(Control::Fail(StopReason::Panicked));
         let closed = never();
         let (first, usual) = if full { (&closed, &closed) } else { (&self.first, &self.usual) };
         // What is due now may be so for long: a log without room takes no batch.
         let stuck = self.in_flight && !self.core.has_room_for_steps();
-        let timeout = if stuck {
-            self.until_due().max(STUCK_NAP)
-        } else if more && !full {
+        // Images are collected while nothing else can go on: there may be room behind them.
+        let collecting = matches!(self.checkpoint.stage, Stage::Collecting(_));
+        let timeout = if collecting || more && !full && !stuck {
             Duration::ZERO
+        } else if stuck {
+            self.until_due().max(STUCK_NAP)
         } else {
             self.until_due()
         };
         select! {
-            recv(self.done) -> done => done.map_or(Happened::Time, Happened::Done),
+            recv(self.done) -> done => done.map_or_else(|_| panicked(), Happened::Done),
             recv(first) -> request => request.map_or(Happened::Time, Happened::First),
             recv(usual) -> request => request.map_or(Happened::Time, Happened::Usual),
-            recv(self.written) -> written => written.map_or(Happened::Time, Happened::Written),
+            recv(self.written) -> written => {
+                written.map_or_else(|_| panicked(), Happened::Written)
+            }
             recv(self.control) -> control => {
                 // Whoever could stop it is gone.
                 Happened::Control(control.unwrap_or(Control::Stop))
@@ -518,9 +527,12 @@ impl Run {
 
     /// Whether the open batch must wait for more.
     fn collects(&self) -> bool {
-        let full = self.core.batch_bytes() >= self.options.batch_bytes_max;
         let wanted = matches!(self.checkpoint.stage, Stage::Waiting(_));
-        !full && !wanted && self.until_hand_over().is_some_and(|left| !left.is_zero())
+        !self.is_full() && !wanted && self.until_hand_over().is_some_and(|left| !left.is_zero())
+    }
+
+    fn is_full(&self) -> bool {
+        self.core.batch_bytes() >= self.options.batch_bytes_max
     }
 
     fn happen(&mut self, happened: Happened) -> Option<StopReason> {
@@ -546,14 +558,14 @@ impl Run {
             }
         }
         for _ in 0..FIRST_PER_ROUND_MAX {
-            if self.core.batch_bytes() >= self.options.batch_bytes_max {
+            if self.is_full() {
                 return None;
             }
             let Ok(request) = self.first.try_recv() else { break };
             self.request(request);
         }
         for _ in 0..USUAL_PER_ROUND_MAX {
-            if self.core.batch_bytes() >= self.options.batch_bytes_max {
+            if self.is_full() {
                 return None;
             }
             let Ok(request) = self.usual.try_recv() else { break };

@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use windlass_checkpoint::{
     Checkpoint, Entry, Fault, KeyRange, MemoryCheckpoint, MemoryDisk, Pairs, Stamp, View, Visit,
@@ -108,9 +108,10 @@ fn a_poisoned_checkpoint_store_stops_the_partition() {
 fn a_checkpoint_that_can_never_be_written_stops_the_partition() {
     let (tried, tries) = mpsc::channel();
     let log = MemoryLog::create(1, 1).unwrap();
-    let too_large =
-        || windlass_checkpoint::Error::ValueTooLarge { index: 7, bytes: 2, bytes_max: 1 };
-    let store = Refusing { because: too_large, ..Refusing::full(tried) };
+    let store = Asking::before_writes(move || {
+        tried.send(()).unwrap();
+        Err(windlass_checkpoint::Error::ValueTooLarge { index: 7, bytes: 2, bytes_max: 1 })
+    });
     let partition = Partition::open(Options::default(), Arc::new(log), Arc::new(store)).unwrap();
     give(&partition, create(0)).unwrap();
     assert_eq!(partition.checkpoint_now(), None);
@@ -119,33 +120,42 @@ fn a_checkpoint_that_can_never_be_written_stops_the_partition() {
     assert_eq!(tries.try_iter().count(), 1);
 }
 
-/// A store that takes no write. It says when one was tried.
-struct Refusing {
+/// A store that asks before every write and every read.
+struct Asking {
     inner: MemoryCheckpoint,
-    tried: mpsc::Sender<()>,
-    because: fn() -> windlass_checkpoint::Error,
+    write: Box<dyn Fn() -> windlass_checkpoint::Result<()> + Send + Sync>,
+    read: Box<dyn Fn() -> windlass_checkpoint::Result<()> + Send + Sync>,
 }
 
-impl Refusing {
-    /// On a disk that is full for ever.
-    fn full(tried: mpsc::Sender<()>) -> Refusing {
-        Refusing {
-            inner: MemoryCheckpoint::new(),
-            tried,
-            because: || {
-                let source = std::io::ErrorKind::StorageFull.into();
-                windlass_checkpoint::Error::Io { action: "write the checkpoint", source }
-            },
-        }
+impl Asking {
+    fn before_writes(
+        write: impl Fn() -> windlass_checkpoint::Result<()> + Send + Sync + 'static,
+    ) -> Asking {
+        let (write, read) = (Box::new(write), Box::new(|| Ok(())));
+        Asking { inner: MemoryCheckpoint::new(), write, read }
+    }
+
+    /// On a disk that is full for ever. It says when a write was tried.
+    fn full(tried: mpsc::Sender<()>) -> Asking {
+        Asking::before_writes(move || {
+            // Nobody may want to know.
+            let _ = tried.send(());
+            Err(refused_for_now(std::io::ErrorKind::StorageFull))
+        })
     }
 }
 
-impl View for Refusing {
+fn refused_for_now(kind: std::io::ErrorKind) -> windlass_checkpoint::Error {
+    windlass_checkpoint::Error::Io { action: "reach the checkpoint", source: kind.into() }
+}
+
+impl View for Asking {
     fn stamp(&self) -> Option<Stamp> {
         self.inner.stamp()
     }
 
     fn get(&self, key: &[u8]) -> windlass_checkpoint::Result<Option<Vec<u8>>> {
+        (self.read)()?;
         self.inner.get(key)
     }
 
@@ -166,14 +176,14 @@ impl View for Refusing {
     }
 }
 
-impl Checkpoint for Refusing {
+impl Checkpoint for Asking {
     fn write(
         &self,
-        _: &mut dyn Iterator<Item = windlass_checkpoint::Result<Entry<'_>>>,
-        _: &Stamp,
+        entries: &mut dyn Iterator<Item = windlass_checkpoint::Result<Entry<'_>>>,
+        stamp: &Stamp,
     ) -> windlass_checkpoint::Result<()> {
-        self.tried.send(()).unwrap();
-        Err((self.because)())
+        (self.write)()?;
+        self.inner.write(entries, stamp)
     }
 
     fn snapshot(&self) -> windlass_checkpoint::Result<Box<dyn View>> {
@@ -187,7 +197,7 @@ fn a_partition_ends_though_its_checkpoint_cannot_be_written() {
     let (tried, tries) = mpsc::channel();
     let log = MemoryLog::create(1, 1).unwrap();
     let options = Options { checkpoint_log_bytes: 1, ..Options::default() };
-    let store = Refusing::full(tried);
+    let store = Asking::full(tried);
     let partition = Partition::open(options, Arc::new(log), Arc::new(store)).unwrap();
     give(&partition, create(0)).unwrap();
     tries.recv_timeout(SOON).unwrap();
@@ -206,7 +216,7 @@ fn a_stop_waits_for_its_checkpoint_only_so_long() {
     let log = MemoryLog::create(1, 1).unwrap();
     let kept = log.handle();
     let options = Options { stop_wait_max: Duration::from_millis(50), ..Options::default() };
-    let store = Refusing::full(tried);
+    let store = Asking::full(tried);
     let partition = Partition::open(options, Arc::new(log), Arc::new(store)).unwrap();
     give(&partition, create(0)).unwrap();
     let (ended, end) = mpsc::channel();
@@ -240,10 +250,7 @@ fn a_partition_ends_though_its_log_has_no_room() {
     let store = Arc::new(MemoryCheckpoint::new());
     let options = Options { stop_wait_max: Duration::from_millis(50), ..Options::default() };
     let partition = Partition::open(options, Arc::new(log), store).unwrap();
-    let mut big = create(0);
-    if let Command::CreateJob(job) = &mut big {
-        job.payload = vec![7; 200_000].into();
-    }
+    let big = create_of(200_000);
     let (tx, answers) = mpsc::channel();
     for _ in 0..40 {
         let tx = tx.clone();
@@ -264,6 +271,32 @@ fn a_partition_ends_though_its_log_has_no_room() {
     assert!(refused > 0, "not everything had room");
 }
 
+fn create_of(payload_bytes: usize) -> Command {
+    let mut job = create(0);
+    if let Command::CreateJob(job) = &mut job {
+        job.payload = vec![7; payload_bytes].into();
+    }
+    job
+}
+
+/// Completes the jobs, with large results, by two clients at once: 16 MB for 160 of them.
+fn drain(partition: &Partition, jobs: &[HandedJob]) {
+    let drain = |jobs: &[HandedJob]| {
+        for job in jobs {
+            let done = Command::CompleteJob(CompleteJob {
+                lease: Lease { key: job.key, activation: Some(job.activation) },
+                result: vec![7; 100_000].into(),
+                documents: Vec::new(),
+            });
+            assert_eq!(give(partition, done), Ok(Answer::Done));
+        }
+    };
+    std::thread::scope(|scope| {
+        let half = jobs.len() / 2;
+        jobs.chunks(half).for_each(|jobs| drop(scope.spawn(|| drain(jobs))));
+    });
+}
+
 /// Work could drain only as far as the log's reserve, for a checkpoint, behind which there is room again, was written
 /// by the clock, and stood behind the batch that waited for room.
 #[test]
@@ -273,19 +306,67 @@ fn work_drains_though_the_disk_is_full() {
     let partition = Partition::open(Options::default(), Arc::new(log_on(&disk)), store).unwrap();
     give_all(&partition, vec![create(0); 160]);
     let jobs = take(&partition, 1, 160, false);
+    // So many images take longer to collect than the batch under way takes to be written.
+    for _ in 0..100 {
+        give_all(&partition, vec![create(0); 200]);
+    }
     disk.set_capacity_bytes(Some(0));
-    // 16 MB, through a log of three segments of 1 MiB.
-    let drain = |jobs: &[HandedJob]| {
-        for job in jobs {
-            let done = Command::CompleteJob(CompleteJob {
-                lease: Lease { key: job.key, activation: Some(job.activation) },
-                result: vec![7; 100_000].into(),
-                documents: Vec::new(),
-            });
-            assert_eq!(give(&partition, done), Ok(Answer::Done));
+    drain(&partition, &jobs);
+    partition.kill();
+}
+
+/// With nothing left to drain, no checkpoint was ever due.
+#[test]
+fn creates_are_taken_again_when_a_checkpoint_has_made_room() {
+    let disk = SimDisk::new(1);
+    let options = Options { checkpoint_every: Duration::from_millis(500), ..Options::default() };
+    let store = Arc::new(MemoryCheckpoint::new());
+    let partition = Partition::open(options, Arc::new(log_on(&disk)), store).unwrap();
+    for _ in 0..9 {
+        give(&partition, create_of(100_000)).unwrap();
+    }
+    partition.checkpoint_now().unwrap();
+    disk.set_capacity_bytes(Some(0));
+    let refused = loop {
+        if let Err(refused) = give(&partition, create_of(1_000)) {
+            break refused;
         }
     };
-    std::thread::scope(|scope| jobs.chunks(80).for_each(|jobs| drop(scope.spawn(|| drain(jobs)))));
+    let no_room =
+        matches!(refused, Refused::Rejected(Rejection::Exhausted { bound: Bound::LogSpace, .. }));
+    assert!(no_room, "{refused:?}");
+    let since = Instant::now();
+    while give(&partition, create(0)).is_err() {
+        assert!(since.elapsed() < SOON, "there is room again");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    partition.kill();
+}
+
+/// A read that the operating system refused once stopped the partition.
+#[test]
+fn a_payload_that_cannot_be_read_now_is_read_again() {
+    let (log, disk) = (MemoryLog::create(1, 1).unwrap(), MemoryDisk::new());
+    let kept = log.handle();
+    let store = Arc::new(MemoryCheckpoint::open(&disk));
+    let partition = Partition::open(Options::default(), Arc::new(log), store).unwrap();
+    give(&partition, create_of(1_000)).unwrap();
+    partition.stop();
+
+    let refusals = Arc::new(AtomicU64::new(0));
+    let left = refusals.clone();
+    let read = move || match left
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1))
+    {
+        Ok(_) => Err(refused_for_now(std::io::ErrorKind::QuotaExceeded)),
+        Err(_) => Ok(()),
+    };
+    let inner = MemoryCheckpoint::open(&disk);
+    let store = Asking { inner, write: Box::new(|| Ok(())), read: Box::new(read) };
+    let partition = Partition::open(Options::default(), Arc::new(kept), Arc::new(store)).unwrap();
+    refusals.store(2, Ordering::Relaxed);
+    let jobs = take(&partition, 1, 1, false);
+    assert_eq!((jobs[0].payload.len(), refusals.load(Ordering::Relaxed)), (1_000, 0));
     partition.kill();
 }
 
@@ -307,7 +388,7 @@ fn a_partition_sleeps_while_its_log_has_no_room() {
     let (log, clock) = (Arc::new(log_on(&disk)), Arc::new(Counting::default()));
     // Nor has the checkpoint, behind which there would be some.
     let (tried, _tries) = mpsc::channel();
-    let store = Arc::new(Refusing::full(tried));
+    let store = Arc::new(Asking::full(tried));
     let partition =
         Partition::open_with(Options::default(), log.clone(), store, clock.clone()).unwrap();
     give_all(&partition, vec![create(0); 40]);

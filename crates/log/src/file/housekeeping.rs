@@ -197,16 +197,19 @@ impl Shared {
         })
     }
 
-    /// Trimmed segments become reserves, up to a number; the rest is removed. One that this fails for is left to the
-    /// next open, and those behind it to the next chore.
+    /// Trimmed segments become reserves, up to a number; the rest is removed. One that this fails for comes last
+    /// in the next chore; in line, where that would be at once, it is left to the next open.
     fn take_back(&self, segments: Vec<u64>) -> Result<(), LogError> {
         let mut segments = segments.into_iter();
         let mut renamed = Vec::new();
         let mut taken_back = Ok(());
+        let mut failed = None;
         while taken_back.is_ok()
             && let Some(number) = segments.next()
         {
             taken_back = self.take_back_file(number, &mut renamed);
+            let again = taken_back.is_err() && self.options.housekeeping == Housekeeping::Thread;
+            failed = again.then_some(number);
         }
         let synced = dir::sync(self.fs.as_ref(), &self.dir);
         let mut books = self.books();
@@ -216,7 +219,7 @@ impl Shared {
         if books.reserves.len() >= self.options.reserve_segments {
             books.preparing_failed = false;
         }
-        books.retired.extend(segments);
+        books.retired.extend(segments.chain(failed));
         drop(books);
         self.ring();
         let result = taken_back.and(synced);
@@ -235,13 +238,14 @@ impl Shared {
             let room = books.reserves.len() + renamed.len() < self.options.recycled_segments_max;
             room.then_some(books.next_reserve)
         };
-        let right_size = || -> io::Result<bool> {
-            Ok(fs.open(&path)?.len_bytes()? == self.options.segment_bytes)
+        let right_size = || match fs.open(&path).and_then(|file| file.len_bytes()) {
+            Ok(bytes) => Ok(bytes == self.options.segment_bytes),
+            // Somebody was here before.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(LogError::io("open", &path, error)),
         };
         match reserve {
-            Some(reserve)
-                if right_size().map_err(|error| LogError::io("open", &path, error))? =>
-            {
+            Some(reserve) if right_size()? => {
                 let (from, to) = (layout::segment_name(number), layout::reserve_name(reserve));
                 dir::rename(fs, &self.dir, &from, &to)?;
                 renamed.push(reserve);

@@ -24,14 +24,12 @@ pub(super) struct CheckpointState {
     pub(super) lag_bytes: u64,
     pub(super) last_us: u64,
     pub(super) stage: Stage,
-    /// The position and checksum of the one being collected.
-    pub(super) position: Option<Position>,
 }
 
 pub(super) enum Stage {
     Idle,
-    /// Images are being collected.
-    Collecting,
+    /// Images are being collected. Behind them the log is read from this position.
+    Collecting(Position),
     /// They are whole and wait for the log to be durable up to them.
     Waiting(Box<Order>),
     /// The writer has them.
@@ -49,7 +47,6 @@ impl CheckpointState {
             lag_bytes: 0,
             last_us: 0,
             stage: Stage::Idle,
-            position: None,
         }
     }
 }
@@ -65,12 +62,11 @@ impl Run {
                 }
                 false
             }
-            Stage::Collecting => {
+            Stage::Collecting(position) => {
                 let Some((images, checksum)) = self.core.collect(IMAGES_PER_ROUND_MAX) else {
-                    self.checkpoint.stage = Stage::Collecting;
+                    self.checkpoint.stage = Stage::Collecting(position);
                     return true;
                 };
-                let position = self.checkpoint.position;
                 self.checkpoint.stage =
                     Stage::Waiting(Box::new(Order { images, position, checksum }));
                 self.step_checkpoint()
@@ -102,24 +98,23 @@ impl Run {
         if !self.callers.is_empty() {
             return true;
         }
+        let mut log_bytes_max = self.options.checkpoint_log_bytes;
         if matches!(self.core.refusing, Some(Rejection::Exhausted { bound: Bound::LogSpace, .. })) {
             // What is trimmed behind it is the room in which work can drain.
-            return state.bytes_since >= self.log.status().batch_bytes_max / 4;
+            log_bytes_max = log_bytes_max.min(self.log.status().batch_bytes_max / 4);
         }
         let every_us = u64::try_from(self.options.checkpoint_every.as_micros()).unwrap_or(u64::MAX);
         let elapsed_us = self.source.read().monotonic_us.saturating_sub(state.last_us);
-        state.bytes_since >= self.options.checkpoint_log_bytes
-            || (state.bytes_since > 0 && elapsed_us >= every_us)
+        state.bytes_since >= log_bytes_max || (state.bytes_since > 0 && elapsed_us >= every_us)
     }
 
     fn freeze(&mut self) {
         self.checkpoint.number += 1;
         self.checkpoint.bytes_since = 0;
         self.checkpoint.last_us = self.source.read().monotonic_us;
-        self.checkpoint.position = Some(self.position);
         self.callers_frozen.append(&mut self.callers);
         self.core.freeze(self.checkpoint.number);
-        self.checkpoint.stage = Stage::Collecting;
+        self.checkpoint.stage = Stage::Collecting(self.position);
     }
 
     /// What is kept for the next checkpoint is of no use while nothing changes.

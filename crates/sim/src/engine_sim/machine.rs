@@ -101,7 +101,6 @@ pub struct Life {
     pub(super) lag_bytes: u64,
     pub(super) checkpoint_asked: bool,
     pub(super) stage: Stage,
-    pub(super) order_position: Option<Position>,
     pub(super) writing: Option<Order>,
     pub(super) written: Option<Written>,
 }
@@ -121,7 +120,7 @@ pub(super) struct Done {
 
 pub(super) enum Stage {
     Idle,
-    Collecting,
+    Collecting(Position),
     Waiting(Box<Order>),
     Writing,
 }
@@ -218,7 +217,6 @@ impl Machine {
             lag_bytes: 0,
             checkpoint_asked: false,
             stage: Stage::Idle,
-            order_position: None,
             writing: None,
             written: None,
         };
@@ -373,17 +371,15 @@ impl Machine {
                     life.checkpoint_asked = false;
                     life.number += 1;
                     life.bytes_since = 0;
-                    life.order_position = Some(life.position);
                     life.core.freeze(life.number);
-                    life.stage = Stage::Collecting;
+                    life.stage = Stage::Collecting(life.position);
                 }
             }
-            Stage::Collecting => {
+            Stage::Collecting(position) => {
                 let jobs_max = usize::try_from(self.random.in_range(1..12)).unwrap_or(1);
                 life.stage = match life.core.collect(jobs_max) {
-                    None => Stage::Collecting,
+                    None => Stage::Collecting(position),
                     Some((images, checksum)) => {
-                        let position = life.order_position;
                         Stage::Waiting(Box::new(Order { images, position, checksum }))
                     }
                 };

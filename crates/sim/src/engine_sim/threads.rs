@@ -1,7 +1,7 @@
 //! The commit, the loader and the checkpoint writer, one piece of work at a time.
 
 use windlass_checkpoint::{Error as CheckpointError, View};
-use windlass_log::{Log, LogError, Position};
+use windlass_log::{Log, LogError};
 use windlass_partition::checkpoint::Written;
 use windlass_partition::core::Delivery;
 use windlass_partition::request::Request;
@@ -82,7 +82,7 @@ impl Machine {
     /// The checkpoint writer does its next piece of work.
     pub fn write_checkpoint(&mut self, life: &mut Life) -> Result<(), Stop> {
         let Some(mut order) = life.writing.take() else { return Ok(()) };
-        let position = order.position.map_or(0, Position::to_raw);
+        let position = order.position.to_raw();
         match order.images.write(&life.store, position, order.checksum) {
             Ok(()) => {}
             Err(error @ (CheckpointError::Poisoned | CheckpointError::Stale)) => {
