@@ -231,6 +231,11 @@ impl State {
             extra.activated_ms = now_ms;
             if extra.attempt_started_ms == 0 {
                 extra.attempt_started_ms = now_ms;
+                // What the attempt before said was there to be read until now.
+                extra.percent = 0;
+                extra.note = "".into();
+                extra.log.clear();
+                extra.log_dropped = 0;
             }
         }
         let group = self.group_of(slot);
@@ -373,10 +378,6 @@ impl State {
         if let Some(extra) = job.extra.as_deref_mut() {
             extra.attempt_due_ms = 0;
             extra.attempt_started_ms = 0;
-            extra.percent = 0;
-            extra.note = "".into();
-            extra.log.clear();
-            extra.log_dropped = 0;
         }
     }
 

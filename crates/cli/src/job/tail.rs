@@ -69,7 +69,9 @@ pub(crate) async fn until(
 
 impl Seen {
     fn print_news(&mut self, online: &Online, job: &v1::JobView) -> Result<(), Failure> {
-        if job.attempt != self.attempt {
+        // The log of an attempt that failed is there until the next one starts.
+        let starts = job.state() == v1::JobState::Active && job.attempt != self.attempt;
+        if starts || job.log.len() < self.log_lines {
             self.attempt = job.attempt;
             self.log_lines = 0;
         }

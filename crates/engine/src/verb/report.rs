@@ -87,6 +87,9 @@ mod tests {
         }
         check.fail(key).expect("it is held");
         let extra = check.job(key).extra().expect("it has failed");
+        assert_eq!((extra.percent, &*extra.note), (100, "aé"), "how far it had come");
+        check.take("q");
+        let extra = check.job(key).extra().expect("it has failed");
         assert_eq!((extra.percent, &*extra.note), (0, ""), "a new attempt begins at nothing");
     }
 
@@ -104,6 +107,9 @@ mod tests {
         let lines: Vec<&str> = extra.log.iter().map(|line| &**line).collect();
         assert_eq!((lines, extra.log_dropped), (vec!["abc", "1234"], 2));
         check.fail(key).expect("it is held");
+        let extra = check.job(key).extra().expect("it has failed");
+        assert_eq!((extra.log.len(), extra.log_dropped), (2, 2), "why it failed can be read");
+        check.take("q");
         let extra = check.job(key).extra().expect("it has failed");
         assert_eq!((extra.log.len(), extra.log_dropped), (0, 0), "each attempt has its own");
     }
