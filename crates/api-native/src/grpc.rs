@@ -13,14 +13,15 @@ use axum::Router;
 use prost::Message;
 use windlass_gateway::Gateway;
 
-use crate::limit::MESSAGE_BYTES_MAX;
+use crate::limit::message_bytes_max;
 use crate::v1;
 use crate::v1::windlass_server::{SERVICE_NAME, WindlassServer};
 
 /// The service under its path.
 pub fn router(gateway: Gateway) -> Router {
-    let server = WindlassServer::new(service::Service::new(gateway))
-        .max_decoding_message_size(MESSAGE_BYTES_MAX);
+    let bytes_max = message_bytes_max(&gateway.limits().bounds);
+    let server =
+        WindlassServer::new(service::Service::new(gateway)).max_decoding_message_size(bytes_max);
     Router::new().route_service(&format!("/{SERVICE_NAME}/{{*rpc}}"), server)
 }
 

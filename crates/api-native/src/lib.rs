@@ -11,6 +11,7 @@
 //! Absent on purpose: anything about jobs that is not in the request or the answer.
 
 mod activation;
+mod batch;
 pub mod error;
 pub mod grpc;
 pub mod limit;

@@ -2,11 +2,15 @@
 
 use std::time::Duration;
 
-use windlass_record::bound::Bound;
+use windlass_record::bound::{Bound, Bounds};
 use windlass_record::rejection::Rejection;
 
-/// Bytes of one gRPC message from a client, and of one REST body.
-pub const MESSAGE_BYTES_MAX: usize = 4 << 20;
+/// Bytes of one gRPC message from a client, and of one REST body: the largest payload fits, also as base64, and
+/// what stands around it.
+pub(crate) fn message_bytes_max(bounds: &Bounds) -> usize {
+    const AROUND_BYTES: usize = 1 << 20;
+    (bounds.payload_bytes_max / 3 * 4).saturating_add(AROUND_BYTES)
+}
 
 /// Bytes of payloads in one answer to a poll; a single larger job goes alone. Leaves room for what
 /// stands around payloads, so that clients with the usual limit of 4 MiB can read the answer.
@@ -44,7 +48,7 @@ pub(crate) fn page(limit: u32) -> Result<usize, Rejection> {
     let limit = if limit == 0 { PAGE_ITEMS_DEFAULT } else { limit };
     if limit > PAGE_ITEMS_MAX {
         let (max, given) = (u64::from(PAGE_ITEMS_MAX), u64::from(limit));
-        return Err(Rejection::TooLarge { bound: Bound::BatchItems, max, given });
+        return Err(Rejection::TooLarge { bound: Bound::PageItems, max, given });
     }
     Ok(usize::try_from(limit).unwrap_or(usize::MAX))
 }

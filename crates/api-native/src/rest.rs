@@ -28,7 +28,7 @@ use axum::routing::get;
 use serde_json::{Value, json};
 use windlass_gateway::Gateway;
 
-use crate::limit::MESSAGE_BYTES_MAX;
+use crate::limit::message_bytes_max;
 use operation::{At, Operation};
 use problem::Failure;
 
@@ -93,7 +93,7 @@ pub fn router(gateway: Gateway) -> Router {
         .route("/openapi.json", get(|| async move { document_page(&document) }))
         .method_not_allowed_fallback(wrong_method)
         .fallback(|OriginalUri(uri): OriginalUri| async move { no_such_path(&uri) })
-        .layer(DefaultBodyLimit::max(MESSAGE_BYTES_MAX))
+        .layer(DefaultBodyLimit::max(message_bytes_max(&gateway.limits().bounds)))
         .with_state(gateway);
     Router::new().nest(PREFIX, routes)
 }

@@ -17,6 +17,8 @@ pub enum Bound {
     BatchItems,
     /// Jobs that are not final, in one partition.
     LiveJobs,
+    /// Items of a page of a list.
+    PageItems,
     /// Queues in one partition.
     Queues,
     /// Distinct job types in one partition.
@@ -78,6 +80,7 @@ impl fmt::Display for Bound {
             Bound::MessageBytes => "bytes of a message",
             Bound::BatchItems => "items of a batch",
             Bound::LiveJobs => "live jobs of a partition",
+            Bound::PageItems => "items of a page",
             Bound::Queues => "queues of a partition",
             Bound::JobTypes => "job types of a partition",
             Bound::LimitKeys => "limit keys of a partition",

@@ -290,6 +290,20 @@ impl Config {
             let (setting, must) = ("durability_interval_ms", "from 1 to 60000");
             return Err(ConfigError::Value { setting, must });
         }
+        if self.batch_items_max < 2 {
+            let must = "at least 2, so that the workers of the server can ask for jobs";
+            return Err(ConfigError::Value { setting: "batch_items_max", must });
+        }
+        for (setting, max) in [
+            ("live_jobs_max", u64::from(self.live_jobs_max)),
+            ("queues_max", u64::from(self.queues_max)),
+            ("waiters_max", u64::try_from(self.waiters_max).unwrap_or(u64::MAX)),
+            ("payload_bytes_max", u64::try_from(self.payload_bytes_max).unwrap_or(u64::MAX)),
+        ] {
+            if max == 0 {
+                return Err(ConfigError::Value { setting, must: "at least 1" });
+            }
+        }
         if self.connections_max == 0 {
             let (setting, must) = ("connections_max", "at least 1");
             return Err(ConfigError::Value { setting, must });

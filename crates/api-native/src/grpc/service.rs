@@ -14,6 +14,7 @@ use windlass_record::rejection::Rejection;
 use super::status::refusal;
 use super::work::WorkStream;
 use super::{ask, show, work};
+use crate::batch::give_each;
 use crate::error::ApiError;
 use crate::limit::{POLL_BYTES_MAX, page};
 use crate::v1::windlass_server::Windlass;
@@ -71,24 +72,11 @@ impl Windlass for Service {
         &self,
         request: Request<v1::CreateJobsRequest>,
     ) -> Answered<v1::CreateJobsResponse> {
-        let jobs = request.into_inner().jobs;
-        let count = jobs.len();
-        let mut commands = Vec::with_capacity(count);
-        let mut refused = Vec::new();
-        for (index, asked) in ask::create_all(jobs).into_iter().enumerate() {
-            match asked {
-                Ok(command) => commands.push(command),
-                Err(error) => refused.push((index, refusal(error))),
-            }
-        }
-        let answers = self.gateway.commands(commands).await.map_err(ApiError::from)?;
-        let mut refused = refused.into_iter().peekable();
-        let mut answers = answers.into_iter();
-        let results = (0..count).map(|index| match refused.next_if(|(at, _)| *at == index) {
-            Some((_, refusal)) => v1::CreateResult { refusal: Some(refusal), ..Default::default() },
-            None => answers.next().map_or_else(|| unreachable!("{MISMATCH}"), create_result),
-        });
-        answer(v1::CreateJobsResponse { results: results.collect() })
+        let commands = ask::create_all(request.into_inner().jobs);
+        let refuse =
+            |error| v1::CreateResult { refusal: Some(refusal(error)), ..Default::default() };
+        let results = give_each(&self.gateway, commands, refuse, create_result);
+        answer(v1::CreateJobsResponse { results: results.await.map_err(ApiError::from)? })
     }
 
     async fn activate_jobs(

@@ -1,26 +1,27 @@
 //! Reads requests: bodies, queries and keys, each with a problem of its own when it cannot be read.
 
-use axum::body::Bytes;
+use axum::body::{Bytes, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use windlass_gateway::Gateway;
 use windlass_record::id::JobKey;
 
 use super::problem::Failure;
 use super::schema::{Object, parse_key};
-use crate::limit::MESSAGE_BYTES_MAX;
+use crate::limit::message_bytes_max;
 
 /// A JSON body. An empty one is an empty object.
 pub(crate) struct Body<T>(pub(crate) T);
 
-impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
+impl<T: DeserializeOwned> FromRequest<Gateway> for Body<T> {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, state: &S) -> Result<Body<T>, Failure> {
-        let Raw(bytes) = Raw::from_request(request, state).await?;
+    async fn from_request(request: Request, gateway: &Gateway) -> Result<Body<T>, Failure> {
+        let Raw(bytes) = Raw::from_request(request, gateway).await?;
         let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
         serde_json::from_slice(text)
             .map(|Object(body)| Body(body))
@@ -31,15 +32,23 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
 /// A body as it came, of the right type and size.
 pub(crate) struct Raw(pub(crate) Bytes);
 
-impl<S: Send + Sync> FromRequest<S> for Raw {
+impl FromRequest<Gateway> for Raw {
     type Rejection = Failure;
 
-    async fn from_request(request: Request, state: &S) -> Result<Raw, Failure> {
+    async fn from_request(request: Request, gateway: &Gateway) -> Result<Raw, Failure> {
         check_json(request.headers())?;
-        Bytes::from_request(request, state).await.map(Raw).map_err(|rejection| {
+        let bytes_max = message_bytes_max(&gateway.limits().bounds);
+        let too_large = || {
+            let detail = format!("the body is over the limit of {bytes_max} bytes");
+            Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", detail)
+        };
+        let announced = request.body().size_hint().lower();
+        if usize::try_from(announced).is_ok_and(|announced| announced > bytes_max) {
+            return Err(too_large());
+        }
+        Bytes::from_request(request, gateway).await.map(Raw).map_err(|rejection| {
             if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-                let detail = format!("the body is over the limit of {MESSAGE_BYTES_MAX} bytes");
-                return Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", detail);
+                return too_large();
             }
             Failure::bad("body-unreadable", "the body did not arrive whole")
         })

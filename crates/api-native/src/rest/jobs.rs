@@ -18,6 +18,7 @@ use super::operation::{At, Operation};
 use super::output::{BatchItem, BatchResults, CancelAnswer, Created, JobDetail, JobPage, Why};
 use super::problem::{Answered, Failure};
 use super::schema::{Key, MaybeName, Object};
+use crate::batch::give_each;
 
 /// The operations of this file.
 pub(super) fn operations() -> Vec<Operation> {
@@ -111,20 +112,18 @@ async fn create_many(
     State(gateway): State<Gateway>,
     Body(NewJobs { jobs }): Body<NewJobs>,
 ) -> Answered<Shown<BatchResults>> {
-    let commands =
-        jobs.into_iter().map(|Object(job)| job.command()).collect::<Result<Vec<_>, _>>()?;
-    let answers = gateway.commands(commands).await?;
-    let results = answers.into_iter().map(|answer| match answer {
+    let commands = jobs.into_iter().map(|Object(job)| job.command());
+    let refuse =
+        |error: Failure| BatchItem { key: None, existing: false, problem: Some(error.problem()) };
+    let answered = |answer| match answer {
         Ok(Answer::Created { key, existing }) => {
             BatchItem { key: Some(Key(key.raw())), existing, problem: None }
         }
         Ok(_) => unreachable!("{MISMATCH}"),
-        Err(refused) => {
-            let problem = Some(Failure::from(refused).problem());
-            BatchItem { key: None, existing: false, problem }
-        }
-    });
-    Ok(Shown(BatchResults { results: results.collect() }))
+        Err(refused) => refuse(Failure::from(refused)),
+    };
+    let results = give_each(&gateway, commands, |error| refuse(error.into()), answered).await?;
+    Ok(Shown(BatchResults { results }))
 }
 
 async fn list(

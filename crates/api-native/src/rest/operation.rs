@@ -2,11 +2,15 @@
 //! the OpenAPI document are both made of a list of these, so neither has what the other lacks.
 
 use axum::Router;
+use axum::extract::Request;
 use axum::http::Method;
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
 use axum::routing::MethodRouter;
 use serde_json::{Map, Value, json};
 use windlass_gateway::Gateway;
 
+use super::problem::Failure;
 use super::schema::Schema;
 use super::{PREFIX, problem};
 use crate::VERSION;
@@ -188,10 +192,26 @@ fn problem_words(status: u16) -> &'static str {
 
 /// The router of all operations, without the prefix.
 pub(crate) fn router(operations: Vec<Operation>) -> Router<Gateway> {
-    operations.into_iter().fold(Router::new(), |router, operation| match operation.handler {
-        Some(handler) => router.route(operation.path, handler),
-        None => router,
+    operations.into_iter().fold(Router::new(), |router, operation| {
+        let asks = operation.parameters.iter().any(|parameter| parameter["in"] == "query");
+        match operation.handler {
+            Some(handler) if asks => router.route(operation.path, handler),
+            Some(handler) => router.route(operation.path, handler.layer(from_fn(refuse_query))),
+            None => router,
+        }
     })
+}
+
+/// Whoever says `?tenant=` where the tenant stands in the body means another tenant than the default.
+async fn refuse_query(request: Request, next: Next) -> Response {
+    match request.uri().query() {
+        None | Some("") => next.run(request).await,
+        Some(_) => {
+            let detail =
+                "there is nothing to ask for in the query here; a tenant stands in the body";
+            Failure::bad("query-invalid", detail).into_response()
+        }
+    }
 }
 
 /// The OpenAPI 3.1 document of all operations.

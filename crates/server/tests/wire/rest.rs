@@ -65,14 +65,23 @@ async fn one_request_takes_jobs_of_several_tenants() {
 async fn a_batch_answers_for_each_item() {
     let bench = Bench::start().await;
     let unique = json!({ "queue": "q", "options": { "unique_key": "u" } });
-    let request = json!({ "jobs": [unique, unique, { "queue": "q" }] });
+    let request =
+        json!({ "jobs": [unique, unique, { "queue": "q" }, { "queue": "" }, { "queue": "q" }] });
     let answer = bench.json("POST", "/windlass/v1/jobs/batch", &request.to_string()).await;
     let results = answer["results"].as_array().unwrap();
-    assert_eq!(results.len(), 3);
+    assert_eq!(results.len(), 5);
     assert_eq!(results[1]["key"], Value::Null);
     assert_eq!(results[1]["problem"]["code"], "unique-key-held");
     assert_eq!(results[1]["problem"]["holder"], results[0]["key"]);
-    assert!(results[2]["key"].is_string());
+    assert!(results[2]["key"].is_string() && results[4]["key"].is_string());
+    assert_eq!(results[3]["problem"]["code"], "name-empty");
+
+    let request = json!({ "jobs": [{ "queue": "" }] });
+    let answer = bench.json("POST", "/windlass/v1/jobs/batch", &request.to_string()).await;
+    assert_eq!(
+        answer["results"][0]["problem"]["code"], "name-empty",
+        "none of them is for the engine"
+    );
 }
 
 #[tokio::test]
@@ -330,6 +339,8 @@ async fn bad_input_is_a_problem_with_a_code_and_a_sentence() {
         ("GET", "/windlass/v1/jobs?state=asleep", "", 400, "query-invalid"),
         ("GET", "/windlass/v1/jobs?quueue=q", "", 400, "query-invalid"),
         ("GET", "/windlass/v1/jobs?limit=1001", "", 400, "too-large"),
+        ("POST", "/windlass/v1/jobs?tenant=t", r#"{"queue":"q"}"#, 400, "query-invalid"),
+        ("GET", "/windlass/v1/jobs/1?colour=1", "", 400, "query-invalid"),
         ("GET", "/windlass/v1/jobs?limit=-1", "", 400, "query-invalid"),
         ("GET", "/windlass/v1/nothing", "", 404, "no-such-path"),
         ("GET", "/windlass/v1", "", 404, "no-such-path"),
@@ -387,9 +398,15 @@ async fn bad_json_says_where() {
 async fn bodies_of_the_wrong_size_or_type_are_refused() {
     let bench = Bench::start().await;
     let address = bench.address();
-    let large = format!(r#"{{"queue":"q","payload":"{}"}}"#, "x".repeat(5 << 20));
-    let answer = http(address, "POST", JOBS, &[], large.as_bytes()).await;
-    assert_eq!((answer.status, &answer.json()["code"]), (413, &json!("body-too-large")));
+    let of = |bytes: usize| format!(r#"{{"queue":"q","payload":"{}"}}"#, "x".repeat(bytes - 2));
+    for (bytes, status, code) in [
+        (4 << 20, 201, Value::Null),
+        ((4 << 20) + 1, 413, json!("too-large")),
+        (7 << 20, 413, json!("body-too-large")),
+    ] {
+        let answer = http(address, "POST", JOBS, &[], of(bytes).as_bytes()).await;
+        assert_eq!((answer.status, &answer.json()["code"]), (status, &code), "{bytes}");
+    }
 
     let plain = [("content-type", "text/plain")];
     let answer = http(address, "POST", JOBS, &plain, br#"{"queue":"q"}"#).await;
