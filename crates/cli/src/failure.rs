@@ -19,6 +19,20 @@ pub(crate) enum Exit {
     Stopped = 6,
 }
 
+impl Exit {
+    /// The name of a failure that has no other.
+    fn code(self) -> &'static str {
+        match self {
+            Exit::OutputClosed => "output-closed",
+            Exit::Failed => "failed",
+            Exit::Unreachable => "unreachable",
+            Exit::NotFound => "not-found",
+            Exit::Damaged => "damaged",
+            Exit::Stopped => "stopped",
+        }
+    }
+}
+
 /// See [`Failure::unknown_call`] and [`Failure::history_off`].
 const UNKNOWN_CALL: &str = "unknown-call";
 const HISTORY_OFF: &str = "history-off";
@@ -40,6 +54,11 @@ impl Failure {
 
     pub(crate) fn damaged(message: impl Into<String>) -> Self {
         Self { exit: Exit::Damaged, ..Self::new(message) }
+    }
+
+    /// Damage, with everything that caused it.
+    pub(crate) fn damaged_by(error: &dyn std::error::Error) -> Self {
+        Self { exit: Exit::Damaged, ..Self::caused(error) }
     }
 
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
@@ -122,7 +141,8 @@ impl Failure {
     pub(crate) fn report(self, json: bool) -> ExitCode {
         if self.exit != Exit::OutputClosed {
             if json {
-                let Self { message, code, hint, .. } = &self;
+                let Self { message, hint, .. } = &self;
+                let code = if self.code.is_empty() { self.exit.code() } else { &self.code };
                 let error = json!({ "message": message, "code": code, "hint": hint });
                 eprintln!("{}", json!({ "error": error }));
             } else {
@@ -172,9 +192,9 @@ fn refused(refusal: &Refusal) -> Failure {
     };
     let hint = match (refusal.kind, refusal.holder) {
         (_, Some(holder)) => Some(format!("job {holder} holds it: `windlass job get {holder}`")),
-        (RefusalKind::ResourceExhausted, None) => {
-            Some("`windlass status` says what the server accepts at present".to_owned())
-        }
+        (RefusalKind::ResourceExhausted, None) => Some(
+            "`windlass serve --help` names the limits, `windlass status` what is there".to_owned(),
+        ),
         (RefusalKind::Unimplemented, None) => {
             Some("the server is of another version: compare `windlass status`".to_owned())
         }

@@ -44,7 +44,10 @@ pub(crate) async fn run(online: &Online, command: IncidentCommand) -> Result<(),
         IncidentCommand::Resolve { key, retries } => {
             let resolved = online.client.resolve_incident(key, retries).await;
             resolved.map_err(|error| {
-                Failure::from(error).hint_if_refused("`windlass incident list` shows what waits")
+                Failure::from(error).hint_if_refused(
+                    "`windlass incident list` shows what waits; a job without retries is given some \
+                     with --retries",
+                )
             })?;
             let value = json!({ "key": key, "resolved": true });
             online.out.show(&value, || format!("{key} is resolved"))

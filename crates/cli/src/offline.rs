@@ -33,9 +33,7 @@ pub(crate) fn log_failure(error: &LogError) -> Failure {
         }
         LogError::NotFound { .. } => Failure::caused(error)
             .hint("--data-dir names the directory that `windlass serve` was given"),
-        LogError::Damaged(_) | LogError::UnsupportedVersion { .. } => {
-            Failure::damaged(error.to_string())
-        }
+        error if error.is_damage() => Failure::damaged(error.to_string()),
         LogError::AlreadyExists { .. }
         | LogError::NoEpochOpen
         | LogError::EpochTooLow { .. }
@@ -50,6 +48,8 @@ pub(crate) fn log_failure(error: &LogError) -> Failure {
         | LogError::NoSpace
         | LogError::WriteFailed(_)
         | LogError::Poisoned
+        | LogError::Damaged(_)
+        | LogError::UnsupportedVersion { .. }
         | LogError::Io { .. } => Failure::caused(error),
     }
 }

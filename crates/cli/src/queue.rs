@@ -137,7 +137,12 @@ fn row(queue: &v1::QueueView) -> Vec<String> {
 async fn pause(online: &Online, queue: String, paused: bool) -> Result<(), Failure> {
     let tenant = online.tenant.clone();
     let request = v1::PauseQueueRequest { tenant, queue: queue.clone(), paused };
-    online.client.pause_queue(request).await?;
+    let answer = online.client.pause_queue(request).await;
+    answer.map_err(|error| {
+        Failure::from(error).hint_if_refused(
+            "`windlass queue list` names them; `windlass queue configure` makes one before its first job",
+        )
+    })?;
     let word = if paused { "paused" } else { "resumed" };
     online.out.show(&json!({ "queue": queue, "paused": paused }), || format!("{queue} is {word}"))
 }

@@ -46,10 +46,13 @@ pub(crate) fn run(args: &RestoreArgs, json: bool) -> Result<(), Failure> {
         let options = LocalOptions { write_bytes_per_second: None, ..LocalOptions::default() };
         std::fs::create_dir_all(&dir)
             .map_err(|error| Failure::io(format!("create {}", dir.display()), error))?;
-        let store =
-            LocalCheckpoint::open(&dir, &options).map_err(|error| checkpoint_failure(&error))?;
-        restore_backup(input, &store, |done| bar.set_position(done.bytes))
-            .map_err(|error| checkpoint_failure(&error))?
+        let restored = LocalCheckpoint::open(&dir, &options)
+            .and_then(|store| restore_backup(input, &store, |done| bar.set_position(done.bytes)));
+        restored.map_err(|error| {
+            // Half a state is of no use, and would be in the way of the next try.
+            let _ = std::fs::remove_dir_all(&dir);
+            checkpoint_failure(&error)
+        })?
     };
     bar.finish_and_clear();
     let lsn = summary.stamp.lsn;

@@ -9,7 +9,9 @@
 
 mod process;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -157,6 +159,10 @@ fn program(online: &Online, args: &WorkerArgs) -> Result<Program, Failure> {
             None => env.extend(std::env::var_os(variable).map(|value| (variable.into(), value))),
         }
     }
+    if !env.iter().any(|(name, _)| name == "PATH") && !is_command(command) {
+        let command = command.to_string_lossy();
+        return Err(Failure::new(format!("{command} is no command that can be started")));
+    }
     env.push(("WINDLASS_SERVER".into(), online.address.as_str().into()));
     Ok(Program {
         command: command.clone(),
@@ -167,6 +173,20 @@ fn program(online: &Online, args: &WorkerArgs) -> Result<Program, Failure> {
         timeout: args.timeout,
         kill_after: args.kill_after,
     })
+}
+
+/// Whether it can be found as the system will look for it: a job would fail only to say that it cannot.
+fn is_command(command: &OsStr) -> bool {
+    let can_run = |path: &Path| {
+        path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    };
+    let path = Path::new(command);
+    if path.components().count() > 1 {
+        return can_run(path);
+    }
+    // What is searched without a PATH is the system's own affair.
+    std::env::var_os("PATH")
+        .is_none_or(|dirs| std::env::split_paths(&dirs).any(|dir| can_run(&dir.join(path))))
 }
 
 fn answer(

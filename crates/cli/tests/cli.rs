@@ -284,6 +284,9 @@ fn schedules_make_jobs_by_the_clock() {
 #[test]
 fn a_command_is_a_worker() {
     let server = Server::start();
+    let absent = server.ask(&["worker", "--type", "mail", "--", "no-such-command"]);
+    assert_eq!(absent.status.code(), Some(1), "before it takes a job: {absent:?}");
+    assert!(error(&absent).contains("no-such-command is no command"), "{}", error(&absent));
     let script = "read -r n || true; echo \"$n for $WINDLASS_JOB_GROUP\" >&2
         case $n in bad) exit 3;; words) echo plain words;; loud) yes;; *) echo \"{\\\"n\\\": $n}\";; esac";
     let worker = server.worker(&["--output-max", "100000", "--permanent-codes", "7"], script);
@@ -454,6 +457,22 @@ fn a_backup_goes_on_where_the_server_stopped() {
     bytes[middle] ^= 1;
     std::fs::write(file, bytes).unwrap();
     assert_eq!(offline(&["restore", "--check", file], &data).status.code(), Some(5));
+    let third = tempfile::tempdir().unwrap();
+    for _ in 0..2 {
+        let restored = offline(&["restore", file], &third.path().join("data"));
+        assert_eq!(restored.status.code(), Some(5), "nothing of it is left behind: {restored:?}");
+    }
+
+    let segment = data.join("log").join("segment-0000000001.log");
+    let mut bytes = std::fs::read(&segment).unwrap();
+    let at = bytes.windows(4).position(|bytes| bytes == b"kept").unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(&segment, bytes).unwrap();
+    let serve = ["serve", "--listen", "127.0.0.1:0", "--zeebe-listen", "off"];
+    let refused = offline(&serve, &data);
+    assert_eq!(refused.status.code(), Some(5), "{refused:?}");
+    let words = error(&refused);
+    assert!(words.contains("\"damaged\"") && words.contains("windlass restore"), "{words}");
 }
 
 #[test]

@@ -141,6 +141,11 @@ pub enum LogError {
 }
 
 impl LogError {
+    /// Does the log hold what this program cannot read?
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Damaged(_) | Self::UnsupportedVersion { .. })
+    }
+
     pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Self {
         Self::Io { action, path: path.into(), source }
     }

@@ -82,6 +82,23 @@ pub enum OpenError {
     Thread(#[source] std::io::Error),
 }
 
+impl OpenError {
+    /// Is there something in the log or the checkpoint that cannot be right?
+    pub fn is_damage(&self) -> bool {
+        match self {
+            OpenError::Log(error) => error.is_damage(),
+            OpenError::Checkpoint(error) => error.is_damage(),
+            OpenError::NewerCheckpoint { .. } | OpenError::Thread(_) => false,
+            OpenError::Image { .. }
+            | OpenError::Checksum { .. }
+            | OpenError::Gap { .. }
+            | OpenError::Ahead { .. }
+            | OpenError::Part { .. }
+            | OpenError::Record { .. } => true,
+        }
+    }
+}
+
 /// What an opening found.
 pub struct Recovered {
     /// The partition, to be opened with [`Core::open`].

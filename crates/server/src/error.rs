@@ -143,3 +143,25 @@ pub enum ServeError {
     #[error("the partition has stopped without a reason: this is a defect of Windlass")]
     Vanished,
 }
+
+impl ServeError {
+    /// Is there something in the data directory that cannot be right?
+    pub fn is_damage(&self) -> bool {
+        match self {
+            ServeError::Log { source, .. } => source.is_damage(),
+            ServeError::Checkpoint { source, .. } => source.is_damage(),
+            ServeError::Recover { source, .. } => source.is_damage(),
+            ServeError::LogMissing { .. } => true,
+            ServeError::Config(_)
+            | ServeError::CreateDir { .. }
+            | ServeError::Listen { .. }
+            | ServeError::ReadyFile { .. }
+            | ServeError::Signals(_)
+            | ServeError::Seed { .. }
+            | ServeError::Vault(_)
+            | ServeError::Traces { .. }
+            | ServeError::Stopped(_)
+            | ServeError::Vanished => false,
+        }
+    }
+}

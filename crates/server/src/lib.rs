@@ -26,6 +26,7 @@ mod history;
 pub mod listen;
 pub mod logging;
 mod origin;
+mod patience;
 pub mod server;
 pub mod settings;
 mod trace;

@@ -14,6 +14,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
 
+use crate::patience::{Expectant, FIRST_WORD_WAIT_MAX};
+
 /// Calls and streams at once on one HTTP/2 connection.
 const STREAMS_PER_CONNECTION_MAX: u32 = 10_000;
 /// What a peer may send ahead on one stream, and on one connection.
@@ -71,7 +73,8 @@ pub(crate) async fn run(port: Port, mut closing: watch::Receiver<bool>, wait_max
         // Answers are small and must not wait for company.
         let _best_effort = stream.set_nodelay(true);
         let service = TowerToHyperService::new(router.clone());
-        let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+        let stream = TokioIo::new(Expectant::new(stream, FIRST_WORD_WAIT_MAX));
+        let connection = builder.serve_connection(stream, service).into_owned();
         let connection = graceful.watch(connection);
         tokio::spawn(async move {
             if let Err(error) = connection.await {

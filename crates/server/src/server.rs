@@ -123,7 +123,8 @@ pub async fn start_on(config: Config, fs: Arc<dyn FileSystem>) -> Result<ServerH
     let (close, closing) = watch::channel(false);
     let clients = crate::airbyte::clients(&config)?;
     let router = main_port(&config, &gateway, &partition, zeebe_address, clients.clone()).await?;
-    let mut router = origin::guarded(router.fallback(pages::not_found), address);
+    let mut router = origin::guarded(router.fallback(pages::not_found), address)
+        .layer(axum::middleware::from_fn(crate::patience::bound_body));
     if config.sends_traces() {
         router = router.layer(axum::middleware::from_fn(crate::trace::span_of_request));
     }
