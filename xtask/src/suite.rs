@@ -26,7 +26,17 @@ const STEPS: &[Step] = &[
     Step { name: "tidy", work: Tidy, needs: &["git"] },
     Step {
         name: "lints",
-        work: Cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"]),
+        work: Cargo(&[
+            "clippy",
+            "--workspace",
+            "--features",
+            "windlass-cli/otel",
+            "--all-targets",
+            "--quiet",
+            "--",
+            "-D",
+            "warnings",
+        ]),
         needs: &[],
     },
     Step {

@@ -74,6 +74,8 @@ pub struct Core {
     pub refusing: Option<Rejection>,
     pub(crate) awaited: Awaited,
     pub(crate) changing: Changing,
+    /// Deadlines that passed with the outcome alert, in this life.
+    pub(crate) alerts: u64,
 }
 
 /// Something that leaves when its batch is durable.
@@ -187,6 +189,7 @@ impl Core {
             refusing: None,
             awaited: Awaited::default(),
             changing: Changing::default(),
+            alerts: 0,
         }
     }
 
@@ -473,6 +476,7 @@ impl Core {
             }
         }
         for (key, deadline) in alerts {
+            self.alerts += 1;
             tracing::warn!(job = key.raw(), ?deadline, "a deadline passed");
         }
         for (token, worker) in lost {

@@ -106,6 +106,7 @@ impl Core {
             live_jobs: self.engine.state().jobs().live(),
             waiters: u32::try_from(self.waiters.len()).unwrap_or(u32::MAX),
             payload_bytes: self.payloads.resident_bytes(),
+            alerts: self.alerts,
             refusing: self.refusing.clone(),
         }
     }

@@ -527,6 +527,8 @@ pub struct StatusView {
     pub waiters: u32,
     /// Bytes of payloads in memory.
     pub payload_bytes: u64,
+    /// Deadlines that passed with the outcome alert, since the opening.
+    pub alerts: u64,
     /// Why creates are refused, when they are.
     pub refusing: Option<Rejection>,
 }

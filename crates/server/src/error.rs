@@ -47,7 +47,10 @@ pub enum ConfigError {
         must: &'static str,
     },
     /// Traces were asked of a build that cannot send them.
-    #[error("--otlp-endpoint needs a build with the feature `otel`")]
+    #[error(
+        "--otlp-endpoint needs a build with the feature `otel`: \
+         cargo build --release -p windlass-cli --features otel"
+    )]
     NoOtel,
 }
 

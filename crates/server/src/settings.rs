@@ -167,7 +167,7 @@ settings! {
     log_level: String = "info,lsm_tree=warn,fjall=warn", "WINDLASS_LOG_LEVEL",
         "Which log lines: error, warn, info, debug, trace, or a filter such as info,h2=debug";
     otlp_endpoint: String = "off", "WINDLASS_OTLP_ENDPOINT",
-        "Where traces go (OTLP over gRPC), such as http://127.0.0.1:4317, or off";
+        "Where traces go (OTLP over gRPC), such as http://127.0.0.1:4317, or off; needs a build with --features otel";
     shutdown_seconds: u64 = "10", "WINDLASS_SHUTDOWN_SECONDS",
         "How long a shutdown waits for open connections, and again for the last checkpoint";
     connections_max: usize = "10000", "WINDLASS_CONNECTIONS_MAX",

@@ -226,6 +226,9 @@ impl Collector for Now {
         for (name, help, value) in gauges {
             gauge(&mut encoder, name, help, value)?;
         }
+        let help = "Deadlines that passed with the outcome alert; the log names the jobs";
+        let alerts = encoder.encode_descriptor("alerts", help, None, MetricType::Counter)?;
+        ConstCounter::new(status.alerts).encode(alerts)?;
         let help =
             "1 for what an acknowledgement means: fsync before it, or at an interval after it";
         let mut family = encoder.encode_descriptor("durability", help, None, MetricType::Gauge)?;

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -49,9 +50,27 @@ async fn health_and_metrics() {
         "windlass_durability{mode=\"fsync\"} 1",
         "windlass_answer_seconds_count 4",
         "windlass_log_batch_commands_sum 3.0",
+        "windlass_alerts_total 0",
         "# EOF",
     ] {
         assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
+    }
+}
+
+/// Nobody heard of it but who read the log.
+#[tokio::test]
+async fn a_deadline_that_alerts_is_counted() {
+    let bench = Bench::start().await;
+    let waiting = r#"{"queue":"q","options":{"waiting":{"after_ms":1,"outcome":"alert"}}}"#;
+    bench.json("POST", "/windlass/v1/jobs", waiting).await;
+    let since = Instant::now();
+    loop {
+        let text = bench.http("GET", "/metrics", "").await.text();
+        if text.lines().any(|line| line == "windlass_alerts_total 1") {
+            return;
+        }
+        assert!(since.elapsed() < PATIENCE, "{text}");
+        tokio::time::sleep(PATIENCE / 1_000).await;
     }
 }
 
