@@ -567,11 +567,16 @@ async fn bad_input_is_refused_with_a_code_and_a_sentence() {
 async fn a_message_over_the_limit_is_refused() {
     let bench = Bench::start().await;
     let mut grpc = bench.grpc().await;
-    let payload = vec![b'1'; 5 << 20].into();
-    let request = v1::CreateJobRequest { job: Some(v1::NewJob { payload, ..job("q") }) };
-    let status = grpc.create_job(request).await.unwrap_err();
+    let request = |bytes: usize| {
+        let payload = vec![b'1'; bytes].into();
+        v1::CreateJobRequest { job: Some(v1::NewJob { payload, ..job("q") }) }
+    };
+    grpc.create_job(request(4 << 20)).await.expect("the largest payload fits");
+    let status = grpc.create_job(request((4 << 20) + 1)).await.unwrap_err();
+    assert_eq!(code(&status), "too-large");
+    let status = grpc.create_job(request(7 << 20)).await.unwrap_err();
     assert_eq!(status.code(), Code::OutOfRange, "{status}");
-    assert!(status.message().contains("4194304"), "{status}");
+    assert!(status.message().contains("6640980"), "{status}");
 }
 
 #[tokio::test]
