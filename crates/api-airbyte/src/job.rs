@@ -340,7 +340,8 @@ async fn cancel(
 
 /// Asks a job to end.
 pub(crate) async fn ask_to_end(face: &Face, key: JobKey, why: &str) -> Result<(), GatewayError> {
-    let command = Command::CancelJob(CancelJob { key, force: false, reason: why.into() });
+    let command =
+        Command::CancelJob(CancelJob { key, force: false, reason: why.into(), tenant: None });
     face.gateway.result(command).await.map(|_| ())
 }
 

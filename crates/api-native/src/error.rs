@@ -21,6 +21,8 @@ pub struct ApiError {
     pub message: Cow<'static, str>,
     /// The job that holds the unique key.
     pub holder: Option<JobKey>,
+    /// The limit that was met, and its value.
+    pub bound: Option<(Bound, u64)>,
 }
 
 /// What sort of error it is.
@@ -47,14 +49,18 @@ pub enum ErrorKind {
 }
 
 impl ApiError {
+    fn new(kind: ErrorKind, code: &'static str, message: impl Into<Cow<'static, str>>) -> ApiError {
+        ApiError { kind, code, message: message.into(), holder: None, bound: None }
+    }
+
     /// A request whose shape is wrong.
     pub fn invalid(code: &'static str, message: impl Into<Cow<'static, str>>) -> ApiError {
-        ApiError { kind: ErrorKind::InvalidArgument, code, message: message.into(), holder: None }
+        ApiError::new(ErrorKind::InvalidArgument, code, message)
     }
 
     /// A thing that does not exist and is not a job.
     pub fn not_found(code: &'static str, message: impl Into<Cow<'static, str>>) -> ApiError {
-        ApiError { kind: ErrorKind::NotFound, code, message: message.into(), holder: None }
+        ApiError::new(ErrorKind::NotFound, code, message)
     }
 
     /// A number that no value of an enum has.
@@ -68,33 +74,20 @@ impl ApiError {
     }
 }
 
+/// No limit key has the name that was asked for.
+pub(crate) fn limit_not_found() -> ApiError {
+    ApiError::not_found(
+        "limit-not-found",
+        "no limit has this name: none is set, and no job uses it",
+    )
+}
+
 impl From<Rejection> for ApiError {
     fn from(rejection: Rejection) -> ApiError {
-        let holder = match &rejection {
-            Rejection::UniqueKeyHeld { holder } => Some(*holder),
-            Rejection::JobNotFound { .. }
-            | Rejection::JobInWrongState { .. }
-            | Rejection::LeaseEnded { .. }
-            | Rejection::TokenMissing { .. }
-            | Rejection::TokenStale { .. }
-            | Rejection::QueueOfOneType
-            | Rejection::QueueNotFound
-            | Rejection::IncidentNotFound { .. }
-            | Rejection::NoRetriesLeft { .. }
-            | Rejection::DocumentVersion { .. }
-            | Rejection::NameEmpty { .. }
-            | Rejection::OutOfRange { .. }
-            | Rejection::TooLarge { .. }
-            | Rejection::Exhausted { .. }
-            | Rejection::Schedule(_)
-            | Rejection::Flow(_) => None,
-        };
-        ApiError {
-            kind: kind_of(&rejection),
-            code: rejection.code(),
-            message: rejection.to_string().into(),
-            holder,
-        }
+        let holder = rejection.holder();
+        let (kind, bound) = (kind_of(&rejection), rejection.bound());
+        let error = ApiError::new(kind, rejection.code(), rejection.to_string());
+        ApiError { holder, bound, ..error }
     }
 }
 
@@ -126,7 +119,8 @@ impl From<GatewayError> for ApiError {
             GatewayError::Overloaded { .. } => ErrorKind::Overloaded,
             GatewayError::ShuttingDown | GatewayError::Stopped => ErrorKind::Unavailable,
         };
-        ApiError { kind, code: error.code(), message: error.to_string().into(), holder: None }
+        let bound = error.bound();
+        ApiError { bound, ..ApiError::new(kind, error.code(), error.to_string()) }
     }
 }
 

@@ -140,7 +140,7 @@ pub(crate) async fn resolve_incident(
     given: p::ResolveIncidentRequest,
 ) -> Result<p::ResolveIncidentResponse, Status> {
     let key = key(given.incident_key);
-    let command = Command::ResolveIncident(ResolveIncident { key, retries: None });
+    let command = Command::ResolveIncident(ResolveIncident { key, retries: None, tenant: None });
     result(gateway, Asked::ResolveIncident, key, command).await?;
     Ok(p::ResolveIncidentResponse {})
 }
@@ -148,7 +148,7 @@ pub(crate) async fn resolve_incident(
 fn nothing(job_key: i64, token: Option<&str>) -> UpdateJob {
     let key = key(job_key);
     let activation = lease::read(key, token).activation;
-    UpdateJob { key, activation, retries: None, priority: None, lease_ms: None }
+    UpdateJob { key, activation, retries: None, priority: None, lease_ms: None, tenant: None }
 }
 
 /// These are never refused for load.

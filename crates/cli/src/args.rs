@@ -135,7 +135,7 @@ pub(crate) struct Online {
 impl Online {
     pub(crate) fn new(globals: Globals) -> Result<Self, Failure> {
         Ok(Self {
-            client: Client::lazy(globals.server.as_str())?,
+            client: Client::lazy(globals.server.as_str())?.of_tenant(globals.tenant.as_str()),
             out: Output { json: globals.json },
             tenant: globals.tenant,
             address: globals.server,

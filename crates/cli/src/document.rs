@@ -7,8 +7,9 @@ use windlass_worker::v1;
 use crate::args::Online;
 use crate::failure::Failure;
 use crate::job::create::input;
+use crate::json;
 use crate::output::table;
-use crate::show::{bytes_json, bytes_text};
+use crate::show::bytes_text;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DocumentCommand {
@@ -61,7 +62,7 @@ pub(crate) async fn run(online: &Online, command: DocumentCommand) -> Result<(),
             let request = v1::GetDocumentRequest { tenant, kind, id };
             let document = online.client.document(request).await?;
             let mut value = head(&document);
-            value["value"] = bytes_json(&document.value);
+            json::bytes(&mut value, "value", &document.value);
             online.out.show(&value, || bytes_text(&document.value))
         }
         DocumentCommand::Put { kind, id, value, expect } => {
@@ -107,7 +108,7 @@ async fn write(online: &Online, write: v1::DocumentWrite) -> Result<(), Failure>
 async fn list(online: &Online, request: v1::ListDocumentsRequest) -> Result<(), Failure> {
     let page = online.client.list_documents(request).await?;
     let documents: Vec<Value> = page.documents.iter().map(head).collect();
-    let value = json!({ "documents": documents, "next_id": page.next_id });
+    let value = json!({ "documents": documents, "next": json::some(&page.next_id) });
     online.out.show(&value, || {
         let row = |document: &v1::DocumentView| {
             vec![document.kind.clone(), document.id.clone(), document.version.to_string()]

@@ -4,7 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 use serde_json::json;
-use windlass_worker::{Error, Refusal, RefusalKind};
+use windlass_worker::{Error, MetBound, Refusal, RefusalKind};
 
 /// The exit codes, as `windlass --help` lists them. 2 is clap's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,11 +45,14 @@ pub(crate) struct Failure {
     /// The refusal's stable name.
     code: String,
     hint: Option<String>,
+    /// The limit of the server that was met.
+    bound: Option<Box<MetBound>>,
 }
 
 impl Failure {
     pub(crate) fn new(message: impl Into<String>) -> Self {
-        Self { exit: Exit::Failed, message: message.into(), code: String::new(), hint: None }
+        let (code, hint, bound) = (String::new(), None, None);
+        Self { exit: Exit::Failed, message: message.into(), code, hint, bound }
     }
 
     pub(crate) fn damaged(message: impl Into<String>) -> Self {
@@ -143,7 +146,12 @@ impl Failure {
             if json {
                 let Self { message, hint, .. } = &self;
                 let code = if self.code.is_empty() { self.exit.code() } else { &self.code };
-                let error = json!({ "message": message, "code": code, "hint": hint });
+                let mut error = json!({ "message": message, "code": code, "hint": hint });
+                if let Some(bound) = &self.bound {
+                    error["bound"] = json!(bound.name);
+                    error["max"] = json!(bound.max);
+                    error["setting"] = json!(bound.setting);
+                }
                 eprintln!("{}", json!({ "error": error }));
             } else {
                 eprintln!("error: {}", self.message);
@@ -192,13 +200,25 @@ fn refused(refusal: &Refusal) -> Failure {
     };
     let hint = match (refusal.kind, refusal.holder) {
         (_, Some(holder)) => Some(format!("job {holder} holds it: `windlass job get {holder}`")),
-        (RefusalKind::ResourceExhausted, None) => Some(
-            "`windlass serve --help` names the limits, `windlass status` what is there".to_owned(),
-        ),
+        (_, None) if refusal.bound.is_some() => refusal.bound.as_deref().map(of_bound),
         (RefusalKind::Unimplemented, None) => {
             Some("the server is of another version: compare `windlass status`".to_owned())
         }
         (_, None) => None,
     };
-    Failure { exit, message: refusal.to_string(), code: refusal.code.clone(), hint }
+    let (message, code) = (refusal.to_string(), refusal.code.clone());
+    Failure { exit, message, code, hint, bound: refusal.bound.clone() }
+}
+
+/// Where a limit comes from.
+fn of_bound(bound: &MetBound) -> String {
+    let MetBound { name, max, setting } = bound;
+    match setting {
+        _ if name == "log-space" => "the disk of the server's data directory is full".to_owned(),
+        Some(setting) => {
+            let flag = setting.replace('_', "-");
+            format!("the limit {name} follows `windlass serve --{flag}`")
+        }
+        None => format!("the limit {name} is fixed at {max}"),
+    }
 }

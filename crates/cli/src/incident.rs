@@ -8,9 +8,9 @@ use windlass_worker::v1;
 
 use crate::args::Online;
 use crate::failure::Failure;
+use crate::json;
 use crate::output::table;
 use crate::rest::{Rest, shown, text};
-use crate::show::{incident_json, job_json};
 use crate::units::seen_from_now;
 
 /// Asked for at once.
@@ -49,7 +49,7 @@ pub(crate) async fn run(online: &Online, command: IncidentCommand) -> Result<(),
                      with --retries",
                 )
             })?;
-            let value = json!({ "key": key, "resolved": true });
+            let value = json!({ "key": json::key(key), "resolved": true });
             online.out.show(&value, || format!("{key} is resolved"))
         }
     }
@@ -68,7 +68,7 @@ async fn list(online: &Online, queue: String) -> Result<(), Failure> {
         let key = job.incident.as_ref().map(|incident| incident.key.to_string());
         !key.is_some_and(|key| known.contains(key.as_str()))
     });
-    let of_job = |job: &v1::JobView| json!({ "incident": job.incident.as_ref().map(incident_json), "job": job_json(job) });
+    let of_job = |job: &v1::JobView| json!({ "incident": job.incident.as_ref().map(json::incident), "job": json::job(job) });
     let mut all: Vec<Value> = jobs.iter().map(of_job).collect();
     all.extend(
         of_processes.iter().map(|found| json!({ "incident": head(found), "process": found })),
@@ -127,7 +127,7 @@ async fn of_processes(online: &Online) -> Result<Option<Vec<Value>>, Failure> {
 /// What both sorts have, by the same names.
 fn head(found: &Value) -> Value {
     json!({
-        "key": text(found, "incidentKey").parse::<u64>().ok(),
+        "key": text(found, "incidentKey"),
         "kind": kind(found),
         "code": "",
         "since": text(found, "creationTime"),

@@ -5,6 +5,7 @@ pub(crate) mod create;
 mod get;
 mod list;
 mod retry;
+mod retry_policy;
 pub(crate) mod tail;
 mod update;
 mod why;

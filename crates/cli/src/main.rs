@@ -2,7 +2,7 @@
 //!
 //! [`args`] says which commands there are. [`failure`] is how a command says that it did not work,
 //! and with which exit code; [`rest`] is the way to the APIs for processes
-//! and schedules; [`output`] and [`show`] are what people and programs get to see,
+//! and schedules; [`output`], [`show`] and [`json`] are what people and programs get to see,
 //! [`units`] durations and numbers in words.
 
 mod args;
@@ -17,6 +17,7 @@ mod flow;
 mod incident;
 mod instance;
 mod job;
+mod json;
 mod limit;
 mod log;
 mod offline;
@@ -44,7 +45,10 @@ use crate::failure::Failure;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let line = Line::parse();
+    let line = match Line::try_parse() {
+        Ok(line) => line,
+        Err(error) => return misused(&error),
+    };
     let globals = line.globals;
     let json = globals.json;
     let result = match line.command {
@@ -103,6 +107,25 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(json),
     }
+}
+
+/// What clap says of a command line: help and version as text, and what is wrong as JSON where JSON was
+/// asked for.
+fn misused(error: &clap::Error) -> ExitCode {
+    let asks_json =
+        std::env::args_os().skip(1).take_while(|word| word != "--").any(|word| word == "--json");
+    if asks_json && error.use_stderr() {
+        let text = error.render().to_string();
+        let text = text.strip_prefix("error: ").unwrap_or(&text);
+        let (message, hint) = text.split_once("\n\n").unwrap_or((text, ""));
+        let hint = Some(hint.trim()).filter(|hint| !hint.is_empty());
+        let error = serde_json::json!({ "message": message.trim(), "code": "usage", "hint": hint });
+        eprintln!("{}", serde_json::json!({ "error": error }));
+    } else {
+        // The terminal may be gone, and then nobody reads it.
+        drop(error.print());
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }
 
 fn on_runtime(

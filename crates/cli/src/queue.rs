@@ -8,8 +8,8 @@ use windlass_worker::v1;
 
 use crate::args::Online;
 use crate::failure::Failure;
+use crate::json;
 use crate::output::table;
-use crate::show::queue_json;
 use crate::units::{duration, grouped, millis};
 
 #[derive(Debug, Subcommand)]
@@ -79,7 +79,11 @@ impl Rate {
 pub(crate) fn rate(text: &str) -> Result<Rate, String> {
     let (max, window) = text.split_once('/').ok_or("expected for instance 100/1m")?;
     let max = max.parse().map_err(|_| format!("{max:?} is no number"))?;
-    Ok(Rate { max, window: duration(window)? })
+    let window = duration(window)?;
+    if max == 0 || millis(window) == 0 {
+        return Err("expected at least 1 in at least 1ms".to_owned());
+    }
+    Ok(Rate { max, window })
 }
 
 fn scheme(text: &str) -> Result<(u32, u32), String> {
@@ -99,7 +103,7 @@ pub(crate) async fn run(online: &Online, command: QueueCommand) -> Result<(), Fa
 
 async fn list(online: &Online) -> Result<(), Failure> {
     let queues = online.client.queues(&online.tenant).await?;
-    let value = json!({ "queues": queues.iter().map(queue_json).collect::<Vec<Value>>() });
+    let value = json!({ "queues": queues.iter().map(json::queue).collect::<Vec<Value>>() });
     online.out.show(&value, || {
         if queues.is_empty() {
             return "no queues yet: `windlass job create QUEUE` makes one".to_owned();

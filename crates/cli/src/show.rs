@@ -1,9 +1,5 @@
-//! What the API answers, as JSON for programs and as text for people.
-//!
-//! Keys are numbers of 64 bits; payloads stand in the JSON as what they are when they are JSON, as
-//! text when they are text, else as `{"hex": "…"}`.
+//! What the API answers, as text for people. [`crate::json`] is the same for programs.
 
-use serde_json::{Map, Value, json};
 use windlass_worker::v1;
 
 use crate::output::fields;
@@ -38,22 +34,6 @@ pub(crate) fn is_at_rest(state: v1::JobState) -> bool {
     }
 }
 
-pub(crate) fn bytes_json(bytes: &[u8]) -> Value {
-    if bytes.is_empty() {
-        return Value::Null;
-    }
-    if let Ok(value) = serde_json::from_slice(bytes) {
-        return value;
-    }
-    match std::str::from_utf8(bytes) {
-        Ok(text) => json!(text),
-        Err(_) => {
-            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            json!({ "hex": hex })
-        }
-    }
-}
-
 pub(crate) fn bytes_text(bytes: &[u8]) -> String {
     match std::str::from_utf8(bytes) {
         Ok(text) if text.chars().count() <= SHOWN_CHARS_MAX => text.to_owned(),
@@ -65,70 +45,11 @@ pub(crate) fn bytes_text(bytes: &[u8]) -> String {
     }
 }
 
-pub(crate) fn job_json(job: &v1::JobView) -> Value {
-    let mut value = json!({
-        "key": job.key,
-        "tenant": job.tenant,
-        "queue": job.queue,
-        "type": job.r#type,
-        "group": job.group,
-        "priority": job.priority,
-        "state": state(job.state()),
-        "outcome": job.outcome,
-        "retries": job.retries,
-        "attempt": job.attempt,
-        "activation": job.activation,
-        "created_ms": job.created_ms,
-        "time_ms": job.time_ms,
-        "worker": job.worker,
-        "payload": bytes_json(&job.payload),
-        "result": bytes_json(&job.result),
-        "message": job.message,
-        "percent": job.percent,
-        "note": job.note,
-        "log": job.log,
-        "log_dropped": job.log_dropped,
-        "cancel_asked": job.cancel_asked,
-        "incident": job.incident.as_ref().map(incident_json),
-    });
-    if let (Some(options), Value::Object(value)) = (&job.options, &mut value) {
-        value.insert("options".to_owned(), options_json(options));
-    }
-    value
-}
-
-pub(crate) fn incident_json(incident: &v1::IncidentView) -> Value {
-    json!({
-        "key": incident.key,
-        "kind": incident.kind,
-        "code": incident.code,
-        "since_ms": incident.since_ms,
-    })
-}
-
-/// Only what was set.
-fn options_json(options: &v1::JobOptions) -> Value {
-    let mut value = Map::new();
-    let mut text = |name: &str, text: &str| {
-        if !text.is_empty() {
-            value.insert(name.to_owned(), json!(text));
-        }
-    };
-    text("unique_key", &options.unique_key);
-    text("request_id", &options.request_id);
-    text("concurrency_key", &options.concurrency_key);
-    text("rate_key", &options.rate_key);
-    if !options.headers.is_empty() {
-        value.insert("headers".to_owned(), bytes_json(&options.headers));
-    }
-    let deadlines =
-        [("waiting", options.waiting), ("attempt", options.attempt), ("total", options.total)];
-    for (name, deadline) in deadlines {
-        if let Some(deadline) = deadline {
-            value.insert(format!("{name}_deadline_ms"), json!(deadline.after_ms));
-        }
-    }
-    Value::Object(value)
+/// Deadlines that have passed and only raised an alert.
+pub(crate) fn alerts(passed: &[String]) -> String {
+    let said: Vec<String> =
+        passed.iter().map(|name| format!("its {name} deadline has passed")).collect();
+    said.join("\n")
 }
 
 pub(crate) fn job_text(job: &v1::JobView) -> String {
@@ -174,54 +95,10 @@ pub(crate) fn job_text(job: &v1::JobView) -> String {
         ("created", moment(job.created_ms)),
         ("incident", incident.unwrap_or_default()),
         ("message", job.message.clone()),
+        ("alerts", alerts(&job.alerts)),
         ("progress", progress),
         ("payload", bytes_text(&job.payload)),
         ("result", bytes_text(&job.result)),
         ("log", log),
     ])
-}
-
-pub(crate) fn queue_json(queue: &v1::QueueView) -> Value {
-    let settings = queue.settings.unwrap_or_default();
-    json!({
-        "tenant": queue.tenant,
-        "name": queue.name,
-        "paused": queue.paused,
-        "scheduled": queue.scheduled,
-        "ready": queue.ready,
-        "active": queue.active,
-        "backoff": queue.backoff,
-        "incident": queue.incident,
-        "groups": queue.groups,
-        "waiting_workers": queue.waiting_workers,
-        "completed": queue.completed,
-        "failed": queue.failed,
-        "cancelled": queue.cancelled,
-        "settings": {
-            "scheme": [settings.scheme_high, settings.scheme_low],
-            "creation_order": settings.creation_order,
-            "retries_first": settings.retries_first,
-            "aging_ms": settings.aging_ms,
-            "one_type": settings.one_type,
-            "key_active_max": settings.key_active_max,
-            "key_rate": settings.key_rate.map(|rate| {
-                json!({ "max": rate.max, "window_ms": rate.window_ms })
-            }),
-            "finished_max": settings.finished_max,
-            "finished_ms": settings.finished_ms,
-        },
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bytes_are_shown_as_what_they_are() {
-        assert_eq!(bytes_json(b""), Value::Null);
-        assert_eq!(bytes_json(b"{\"a\":1}"), json!({ "a": 1 }));
-        assert_eq!(bytes_json(b"plain words"), json!("plain words"));
-        assert_eq!(bytes_json(&[0xff, 0x00]), json!({ "hex": "ff00" }));
-    }
 }

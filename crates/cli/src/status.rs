@@ -4,6 +4,7 @@ use serde_json::json;
 
 use crate::args::Online;
 use crate::failure::Failure;
+use crate::json;
 use crate::output::fields;
 use crate::units::{grouped, moment, short};
 
@@ -12,7 +13,7 @@ pub(crate) async fn run(online: &Online) -> Result<(), Failure> {
     let value = json!({
         "version": status.version,
         "health": status.health,
-        "health_reason": status.health_reason,
+        "health_reason": json::some(&status.health_reason),
         "durability": status.durability,
         "partition": status.partition,
         "epoch": status.epoch,

@@ -12,8 +12,8 @@ use windlass_worker::v1;
 
 use crate::args::Online;
 use crate::failure::Failure;
+use crate::json;
 use crate::output::table;
-use crate::show::queue_json;
 use crate::units::{duration, grouped, now_ms, short, utc};
 
 /// Jobs of one state that are looked at for the groups of a queue.
@@ -115,7 +115,7 @@ impl Snapshot {
 
     fn json(&self, groups: &[Group]) -> Value {
         let queue = |line: &Line| {
-            let mut value = queue_json(&line.queue);
+            let mut value = json::queue(&line.queue);
             value["completed_per_s"] = json!(line.completed_per_s);
             value["failed_per_s"] = json!(line.failed_per_s);
             value

@@ -24,6 +24,7 @@ use windlass_worker::{Failure as JobFailure, Job, Worker, WorkerEvent};
 
 use crate::args::Online;
 use crate::failure::Failure;
+use crate::json;
 use crate::units::duration;
 
 use process::{Ended, Program};
@@ -99,7 +100,8 @@ pub(crate) async fn run(online: &Online, args: WorkerArgs) -> Result<(), Failure
                 let answer = answer(ended, &args, draining.load(Ordering::Relaxed), &job);
                 if !args.quiet {
                     let failure = answer.as_ref().err().map(|(_, words)| words.as_str());
-                    let value = json!({ "job": key, "attempt": attempt, "failure": failure });
+                    let value =
+                        json!({ "job": json::key(key), "attempt": attempt, "failure": failure });
                     let words = failure.unwrap_or("completed");
                     // Our own output does not decide about the job.
                     drop(out.show(&value, || format!("job {key} attempt {attempt}: {words}")));

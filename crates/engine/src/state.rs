@@ -13,14 +13,14 @@ mod intern;
 pub mod job;
 mod keys;
 mod lane;
-mod limit;
+pub mod limit;
 pub mod memory;
 mod paged;
 mod pair;
 pub mod schedule;
 mod wheel;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use hashbrown::HashMap;
@@ -74,6 +74,8 @@ pub struct State {
     pub(crate) idle_groups_max: u32,
     pub(crate) limits: HashMap<LimitId, Limit, FxBuildHasher>,
     pub(crate) limit_names: HashMap<(Arc<str>, Arc<str>), LimitId, FxBuildHasher>,
+    /// The same in order, for lists.
+    pub(crate) limits_in_order: BTreeMap<(Arc<str>, Arc<str>), LimitId>,
     pub(crate) last_limit: u32,
     /// When rate gates with parked bays should be looked at.
     pub(crate) rate_wakes: BTreeSet<(u64, LimitId)>,
@@ -154,6 +156,7 @@ impl State {
             idle_groups_max: bounds.idle_groups_max,
             limits: HashMap::default(),
             limit_names: HashMap::default(),
+            limits_in_order: BTreeMap::new(),
             last_limit: 0,
             rate_wakes: BTreeSet::new(),
             incidents: HashMap::default(),
@@ -270,6 +273,11 @@ impl State {
     /// A job's queue.
     pub fn queue_of(&self, slot: Slot) -> QueueId {
         self.lanes.get(self.job(slot).lane).queue_id
+    }
+
+    /// Whether a job belongs to this tenant.
+    pub fn is_of(&self, slot: Slot, tenant: &str) -> bool {
+        *self.queue(self.queue_of(slot)).tenant == *tenant
     }
 
     /// A job's group, by name.
@@ -390,6 +398,14 @@ impl State {
         into.append(&mut self.effects.served);
     }
 
+    /// Remembers a new limit key.
+    pub(crate) fn keep_limit(&mut self, id: LimitId, limit: Limit) {
+        let names = (limit.tenant.clone(), limit.name.clone());
+        self.limit_names.insert(names.clone(), id);
+        self.limits_in_order.insert(names, id);
+        self.limits.insert(id, limit);
+    }
+
     /// Registers when a rate gate with parked bays should be looked at.
     pub(crate) fn schedule_rate(&mut self, id: LimitId) {
         let limit = self.limit(id);
@@ -424,7 +440,9 @@ impl State {
             self.rate_wakes.remove(&(at_ms, id));
         }
         if let Some(limit) = self.limits.remove(&id) {
-            self.limit_names.remove(&(limit.tenant, limit.name));
+            let names = (limit.tenant, limit.name);
+            self.limit_names.remove(&names);
+            self.limits_in_order.remove(&names);
         }
     }
 }

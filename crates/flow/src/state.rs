@@ -211,6 +211,12 @@ impl FlowState {
         self.incidents.get(&key)
     }
 
+    /// Whose process an incident stands in.
+    pub fn tenant_of_incident(&self, key: Key) -> Option<&str> {
+        let element = self.element(self.incident(key)?.element)?;
+        Some(&self.definition(element.definition)?.tenant)
+    }
+
     /// All incidents of element instances, in no particular order.
     pub fn incidents(&self) -> impl Iterator<Item = (Key, &Incident)> {
         self.incidents.iter().map(|(key, incident)| (*key, incident))

@@ -37,6 +37,15 @@ impl GatewayError {
             GatewayError::Stopped => "stopped",
         }
     }
+
+    /// The limit that was met, and its value.
+    pub fn bound(&self) -> Option<(Bound, u64)> {
+        match self {
+            GatewayError::Rejected(rejection) => rejection.bound(),
+            GatewayError::Overloaded { bound, max } => Some((*bound, *max)),
+            GatewayError::ShuttingDown | GatewayError::Stopped => None,
+        }
+    }
 }
 
 impl From<Rejection> for GatewayError {

@@ -2,7 +2,7 @@
 
 use windlass_partition::request::Wanted;
 use windlass_record::bound::{Bound, Bounds};
-use windlass_record::rejection::Rejection;
+use windlass_record::rejection::{NAME_MUST, Rejection};
 
 /// Limits of the gateway.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +53,7 @@ impl Limits {
             self.name("worker", &wanted.worker)?;
         }
         if wanted.lease_ms == 0 {
-            return Err(Rejection::OutOfRange { field: "lease" });
+            return Err(Rejection::OutOfRange { field: "lease", must: "at least 1 ms" });
         }
         if wanted.lease_ms > self.bounds.duration_ms_max {
             return Err(Rejection::TooLarge {
@@ -68,7 +68,7 @@ impl Limits {
     /// Refuses a request for no jobs, or for more than one answer may carry.
     pub(crate) fn jobs(&self, jobs_max: u32) -> Result<(), Rejection> {
         if jobs_max == 0 {
-            return Err(Rejection::OutOfRange { field: "jobs_max" });
+            return Err(Rejection::OutOfRange { field: "jobs_max", must: "at least 1" });
         }
         if jobs_max > self.bounds.activation_jobs_max {
             return Err(Rejection::TooLarge {
@@ -95,7 +95,7 @@ impl Limits {
             return Err(Rejection::NameEmpty { field });
         }
         if name.contains('\0') {
-            return Err(Rejection::OutOfRange { field });
+            return Err(Rejection::OutOfRange { field, must: NAME_MUST });
         }
         at_most(Bound::NameBytes, name.len(), self.bounds.name_bytes_max)
     }

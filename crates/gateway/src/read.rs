@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 use windlass_partition::request::{
-    DocumentView, JobFilter, JobView, Query, QueryAnswer, QueueView, Request, Schedule,
+    DocumentView, JobFilter, JobView, LimitView, Query, QueryAnswer, QueueView, Request, Schedule,
     ScheduleFilter, SchedulePage, StatusView, Timetable, WhyView,
 };
 use windlass_record::command::QueueName;
@@ -119,6 +119,32 @@ impl Gateway {
             unreachable!("{MISMATCH}")
         };
         Ok(queues)
+    }
+
+    /// A limit key.
+    pub async fn limit_key(
+        &self,
+        tenant: Box<str>,
+        name: Box<str>,
+    ) -> Result<Option<LimitView>, GatewayError> {
+        let QueryAnswer::Limit(view) = self.query(Query::Limit { tenant, name }).await? else {
+            unreachable!("{MISMATCH}")
+        };
+        Ok(view)
+    }
+
+    /// Limit keys of a tenant whose names come after one, in order, and whether there are more.
+    pub async fn limit_keys(
+        &self,
+        tenant: Box<str>,
+        after: Box<str>,
+        limit: usize,
+    ) -> Result<(Vec<LimitView>, bool), GatewayError> {
+        let query = Query::Limits { tenant, after, limit };
+        let QueryAnswer::Limits(found, more) = self.query(query).await? else {
+            unreachable!("{MISMATCH}")
+        };
+        Ok((found, more))
     }
 
     /// A document's version and bytes.

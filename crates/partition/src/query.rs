@@ -48,6 +48,17 @@ impl Core {
             }
             Query::Why(key) => QueryAnswer::Why(self.why_view(*key)),
             Query::Queues(tenant) => QueryAnswer::Queues(self.queue_views(tenant.as_deref())),
+            Query::Limit { tenant, name } => {
+                QueryAnswer::Limit(self.engine.state().limit_named(tenant, name, self.now_ms()))
+            }
+            Query::Limits { tenant, after, limit } => {
+                let limit = page(*limit);
+                let found = self.engine.state().limits_after(tenant, after, self.now_ms());
+                let mut found: Vec<_> = found.take(limit + 1).collect();
+                let more = found.len() > limit;
+                found.truncate(limit);
+                QueryAnswer::Limits(found, more)
+            }
             Query::Document { tenant, kind, id } => {
                 let name =
                     DocumentName { tenant: tenant.clone(), kind: kind.clone(), id: id.clone() };
@@ -183,6 +194,7 @@ impl Core {
             result: Arc::default(),
             message: job.extra().map(|extra| extra.message.clone()).unwrap_or_default(),
             cancel_asked: job.cancel_asked(),
+            alerts: job.alerts().collect(),
             unique_key: unique_key(job.extra()),
             extra: incident.map(|incident| {
                 Box::new(Extra { incident: Some(incident.clone()), ..Extra::default() })
@@ -211,6 +223,7 @@ impl Core {
             result: Arc::default(),
             message: ended.message.clone(),
             cancel_asked: ended.cancel_asked,
+            alerts: Vec::new(),
             unique_key: unique_key(ended.extra.as_deref()),
             extra: None,
         }

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use windlass_engine::JobFacts;
 pub use windlass_engine::UserTaskShown;
 pub use windlass_engine::schedule::Timetable;
+pub use windlass_engine::state::limit::LimitView;
 pub use windlass_engine::state::schedule::{Run, RunOutcome, Schedule};
 use windlass_record::command::{Command, QueueName};
-use windlass_record::event::Outcome;
+use windlass_record::event::{DeadlineKind, Outcome};
 use windlass_record::flow::{CreateInstance, FlowAnswer, FlowCommand};
 use windlass_record::id::{JobKey, QueueId, Token};
 use windlass_record::policy::QueueSettings;
@@ -277,6 +278,22 @@ pub enum Query {
     Why(JobKey),
     /// Queues of a tenant; of all when `None`.
     Queues(Option<Box<str>>),
+    /// One limit key.
+    Limit {
+        /// The wall of security.
+        tenant: Box<str>,
+        /// The key.
+        name: Box<str>,
+    },
+    /// Limit keys, in order of their names, a page at a time.
+    Limits {
+        /// The wall of security.
+        tenant: Box<str>,
+        /// Names after this one; empty begins.
+        after: Box<str>,
+        /// At most this many.
+        limit: usize,
+    },
     /// One document.
     Document {
         /// The wall of security.
@@ -377,6 +394,10 @@ pub enum QueryAnswer {
     Why(Option<Box<WhyView>>),
     /// The queues.
     Queues(Vec<QueueView>),
+    /// The limit key.
+    Limit(Option<LimitView>),
+    /// Limit keys, and whether there are more.
+    Limits(Vec<LimitView>, bool),
     /// The document with its bytes.
     Document(Option<(u64, Arc<[u8]>)>),
     /// Ids and versions in order, and whether there are more.
@@ -445,6 +466,8 @@ pub struct JobView {
     pub message: Box<str>,
     /// Whether its worker has been asked to stop.
     pub cancel_asked: bool,
+    /// Deadlines that have passed and only raised an alert.
+    pub alerts: Vec<DeadlineKind>,
     /// The key that no other job of its queue may have; empty is none. In lists too.
     pub unique_key: Box<str>,
     /// What few jobs have.
@@ -472,6 +495,10 @@ pub struct WhyView {
     pub waiting_workers: u32,
     /// The key it is parked on: name, what it lets pass, what has passed.
     pub limit: Option<(Arc<str>, u32, u32)>,
+    /// Whose it is.
+    pub tenant: Arc<str>,
+    /// Deadlines that have passed and only raised an alert.
+    pub alerts: Vec<DeadlineKind>,
 }
 
 /// A queue as clients see it.

@@ -37,10 +37,15 @@ impl Core {
             worker: None,
             waiting_workers: self.waiters.in_line(queue),
             limit: None,
+            tenant: state.queue(queue).tenant.clone(),
+            alerts: state.job(slot).alerts().collect(),
         };
         view.explain(&why.reason, self.now_ms());
         if why.queue_paused && !matches!(why.reason, Reason::QueuePaused) {
             view.text.push_str("; its queue is paused");
+        }
+        for alert in &view.alerts {
+            view.text.push_str(&format!("; its {} deadline has passed", alert.name()));
         }
         Some(Box::new(view))
     }
@@ -68,8 +73,20 @@ impl Core {
             worker: None,
             waiting_workers: 0,
             limit: None,
+            tenant: self.engine.state().queue(ended.queue).tenant.clone(),
+            alerts: Vec::new(),
         }))
     }
+}
+
+fn full(key: &str, max: u32, active: u32, ahead: u64) -> String {
+    if max == 0 {
+        return format!("the limit of the concurrency key {key} is 0: none may start");
+    }
+    format!(
+        "{active} of {max} jobs with the concurrency key {key} are active, and {ahead} others wait for \
+         a place before it"
+    )
 }
 
 impl WhyView {
@@ -88,11 +105,7 @@ impl WhyView {
             Reason::ConcurrencyFull { key, max, active, ahead } => {
                 let max = max.unwrap_or(u32::MAX);
                 self.limit = Some((Arc::from(key), max, active));
-                let text = format!(
-                    "{active} of {max} jobs with the concurrency key {key} are active, and {ahead} \
-                     others wait for a place before it"
-                );
-                ("concurrency-full", text)
+                ("concurrency-full", full(key, max, active, ahead))
             }
             Reason::RateFull { key, max, window_ms, frees_ms, ahead } => {
                 self.limit = Some((Arc::from(key), max, max));

@@ -521,7 +521,8 @@ fn a_list_of_finished_jobs_looks_at_a_bounded_number() {
     fixture.give(Command::ConfigureQueue(configure)).unwrap();
     let handle = fixture.partition.handle();
     let first = key_of(fixture.give(create("rare")));
-    let cancel = |key| Command::CancelJob(CancelJob { key, force: true, reason: "".into() });
+    let cancel =
+        |key| Command::CancelJob(CancelJob { key, force: true, reason: "".into(), tenant: None });
     fixture.give(cancel(first)).unwrap();
     for _ in 0..25 {
         let keys = give(&handle, vec![create("a"); 1_000]).into_iter().map(key_of);

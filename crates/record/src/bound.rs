@@ -2,112 +2,113 @@
 
 use std::fmt;
 
-/// Names a limit in a rejection, so that a client learns which one it met.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Bound {
-    /// Bytes of a tenant, queue, type, group, worker, key or document name.
-    NameBytes,
-    /// Bytes of a job's payload, a result, a document, a deployed file, or an object of variables.
-    PayloadBytes,
-    /// Bytes of a job's headers.
-    HeaderBytes,
-    /// Bytes of an error message; a longer one is cut, never refused.
-    MessageBytes,
-    /// Items in one batch.
-    BatchItems,
-    /// Jobs that are not final, in one partition.
-    LiveJobs,
-    /// Items of a page of a list.
-    PageItems,
-    /// Queues in one partition.
-    Queues,
-    /// Distinct job types in one partition.
-    JobTypes,
-    /// Distinct limit keys in one partition.
-    LimitKeys,
-    /// Activations in one rate window.
-    RateWindowSize,
-    /// Log lines kept per attempt; further ones are counted, not kept.
-    LogLinesPerAttempt,
-    /// Bytes of one log line; a longer one is cut.
-    LogLineBytes,
-    /// Documents in one partition.
-    Documents,
-    /// Documents changed by one command.
-    DocumentsPerCommand,
-    /// Jobs one activation may hand out.
-    ActivationJobs,
-    /// The longest delay, lease, backoff, deadline or hold.
-    DurationMs,
-    /// Requests waiting for a job in one partition.
-    Waiters,
-    /// Commands waiting for the partition loop.
-    LoopCommands,
-    /// Bytes of commands waiting for the partition loop.
-    LoopBytes,
-    /// Free space of the log: below its reserve, creates are refused so that work can drain.
-    LogSpace,
-    /// How far checkpoints may lag behind the log before creates are refused.
-    CheckpointLag,
-    /// Items of one multi-instance.
-    LoopItems,
-    /// Bytes of variables that one step of a flow writes.
-    VariableBytes,
-    /// Call activities in each other.
-    CallDepth,
-    /// Live process instances below one.
-    CalledInstances,
-    /// Elements that one scope enters before any of its elements waits.
-    ElementsWithoutWait,
-    /// Bytes that the record of one command may take in the log.
-    RecordBytes,
-    /// Bytes of commands that were handed in together.
-    BatchBytes,
-    /// Schedules in one partition.
-    Schedules,
-    /// Expressions of one schedule.
-    ScheduleExpressions,
-    /// Bytes of all texts and payloads of one schedule.
-    ScheduleBytes,
+/// Makes the bounds from one row each: `Name = "stable-name", "what is counted", setting`, the setting
+/// being the one of the server that it follows, as in `windlass.toml`; `None` where it is fixed.
+macro_rules! bounds {
+    ($($(#[$doc:meta])* $bound:ident = $name:literal, $words:literal, $setting:expr;)*) => {
+        /// Names a limit in a rejection, so that a client learns which one it met.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Bound {
+            $($(#[$doc])* $bound,)*
+        }
+
+        impl Bound {
+            /// All of them.
+            pub const ALL: &[Bound] = &[$(Bound::$bound),*];
+
+            /// Its stable name.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Bound::$bound => $name,)*
+                }
+            }
+
+            /// The setting of the server that it follows, as in `windlass.toml`; `None`: it is fixed.
+            pub fn setting(self) -> Option<&'static str> {
+                match self {
+                    $(Bound::$bound => $setting,)*
+                }
+            }
+        }
+
+        /// What is counted, in words.
+        impl fmt::Display for Bound {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self {
+                    $(Bound::$bound => $words,)*
+                })
+            }
+        }
+    };
 }
 
-impl fmt::Display for Bound {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Bound::NameBytes => "bytes of a name",
-            Bound::PayloadBytes => "bytes of a payload",
-            Bound::HeaderBytes => "bytes of headers",
-            Bound::MessageBytes => "bytes of a message",
-            Bound::BatchItems => "items of a batch",
-            Bound::LiveJobs => "live jobs of a partition",
-            Bound::PageItems => "items of a page",
-            Bound::Queues => "queues of a partition",
-            Bound::JobTypes => "job types of a partition",
-            Bound::LimitKeys => "limit keys of a partition",
-            Bound::RateWindowSize => "activations of a rate window",
-            Bound::LogLinesPerAttempt => "log lines of an attempt",
-            Bound::LogLineBytes => "bytes of a log line",
-            Bound::Documents => "documents of a partition",
-            Bound::DocumentsPerCommand => "documents of a command",
-            Bound::ActivationJobs => "jobs of an activation",
-            Bound::DurationMs => "milliseconds of a duration",
-            Bound::Waiters => "waiting requests of a partition",
-            Bound::LoopCommands => "commands waiting for the partition",
-            Bound::LoopBytes => "bytes waiting for the partition",
-            Bound::LogSpace => "free space of the log",
-            Bound::CheckpointLag => "checkpoint lag",
-            Bound::LoopItems => "items of a multi-instance",
-            Bound::VariableBytes => "bytes of variables",
-            Bound::CallDepth => "call activities in each other",
-            Bound::CalledInstances => "live process instances below one",
-            Bound::ElementsWithoutWait => "elements entered without a wait state",
-            Bound::RecordBytes => "bytes of a record",
-            Bound::BatchBytes => "bytes of a batch",
-            Bound::Schedules => "schedules of a partition",
-            Bound::ScheduleExpressions => "expressions of a schedule",
-            Bound::ScheduleBytes => "bytes of a schedule",
-        })
-    }
+bounds! {
+    /// Bytes of a tenant, queue, type, group, worker, key or document name.
+    NameBytes = "name-bytes", "bytes of a name", None;
+    /// Bytes of a job's payload, a result, a document, a deployed file, or an object of variables.
+    PayloadBytes = "payload-bytes", "bytes of a payload", Some("payload_bytes_max");
+    /// Bytes of a job's headers.
+    HeaderBytes = "header-bytes", "bytes of headers", None;
+    /// Bytes of an error message; a longer one is cut, never refused.
+    MessageBytes = "message-bytes", "bytes of a message", None;
+    /// Bytes of one REST body or one gRPC message; they follow those of a payload.
+    BodyBytes = "body-bytes", "bytes of a body", Some("payload_bytes_max");
+    /// Items in one batch.
+    BatchItems = "batch-items", "items of a batch", Some("batch_items_max");
+    /// Jobs that are not final, in one partition.
+    LiveJobs = "live-jobs", "live jobs of a partition", Some("live_jobs_max");
+    /// Items of a page of a list.
+    PageItems = "page-items", "items of a page", None;
+    /// Queues in one partition.
+    Queues = "queues", "queues of a partition", Some("queues_max");
+    /// Distinct job types in one partition.
+    JobTypes = "job-types", "job types of a partition", None;
+    /// Distinct limit keys in one partition.
+    LimitKeys = "limit-keys", "limit keys of a partition", None;
+    /// Activations in one rate window.
+    RateWindowSize = "rate-window-size", "activations of a rate window", None;
+    /// Log lines kept per attempt; further ones are counted, not kept.
+    LogLinesPerAttempt = "log-lines-per-attempt", "log lines of an attempt", None;
+    /// Bytes of one log line; a longer one is cut.
+    LogLineBytes = "log-line-bytes", "bytes of a log line", None;
+    /// Documents in one partition.
+    Documents = "documents", "documents of a partition", None;
+    /// Documents changed by one command.
+    DocumentsPerCommand = "documents-per-command", "documents of a command", None;
+    /// Jobs one activation may hand out.
+    ActivationJobs = "activation-jobs", "jobs of an activation", None;
+    /// The longest delay, lease, backoff, deadline or hold.
+    DurationMs = "duration-ms", "milliseconds of a duration", None;
+    /// Requests waiting for a job in one partition.
+    Waiters = "waiters", "waiting requests of a partition", Some("waiters_max");
+    /// Commands waiting for the partition loop.
+    LoopCommands = "loop-commands", "commands waiting for the partition", Some("loop_commands_max");
+    /// Bytes of commands waiting for the partition loop.
+    LoopBytes = "loop-bytes", "bytes waiting for the partition", Some("loop_mib_max");
+    /// Free space of the log: below its reserve, creates are refused so that work can drain.
+    LogSpace = "log-space", "free space of the log", None;
+    /// How far checkpoints may lag behind the log before creates are refused.
+    CheckpointLag = "checkpoint-lag", "checkpoint lag", Some("checkpoint_lag_mib_max");
+    /// Items of one multi-instance.
+    LoopItems = "loop-items", "items of a multi-instance", None;
+    /// Bytes of variables that one step of a flow writes.
+    VariableBytes = "variable-bytes", "bytes of variables", None;
+    /// Call activities in each other.
+    CallDepth = "call-depth", "call activities in each other", None;
+    /// Live process instances below one.
+    CalledInstances = "called-instances", "live process instances below one", None;
+    /// Elements that one scope enters before any of its elements waits.
+    ElementsWithoutWait = "elements-without-wait", "elements entered without a wait state", None;
+    /// Bytes that the record of one command may take in the log.
+    RecordBytes = "record-bytes", "bytes of a record", None;
+    /// Bytes of commands that were handed in together.
+    BatchBytes = "batch-bytes", "bytes of a batch", None;
+    /// Schedules in one partition.
+    Schedules = "schedules", "schedules of a partition", None;
+    /// Expressions of one schedule.
+    ScheduleExpressions = "schedule-expressions", "expressions of a schedule", None;
+    /// Bytes of all texts and payloads of one schedule.
+    ScheduleBytes = "schedule-bytes", "bytes of a schedule", None;
 }
 
 /// The limits that the engine holds, with their defaults. They are configuration of the process:

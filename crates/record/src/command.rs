@@ -301,6 +301,8 @@ pub struct CancelJob {
     pub force: bool,
     /// Why, for people.
     pub reason: Box<str>,
+    /// When given, a job of another tenant is not found.
+    pub tenant: Option<Box<str>>,
 }
 
 /// See [`Command::UpdateJob`]. What is `None` stays.
@@ -316,6 +318,8 @@ pub struct UpdateJob {
     pub priority: Option<i32>,
     /// The lease ends this long after now.
     pub lease_ms: Option<u64>,
+    /// When given, a job of another tenant is not found.
+    pub tenant: Option<Box<str>>,
 }
 
 /// See [`Command::ResolveIncident`].
@@ -325,6 +329,8 @@ pub struct ResolveIncident {
     pub key: JobKey,
     /// Retries to set first.
     pub retries: Option<i32>,
+    /// When given, a job or a process of another tenant is not found.
+    pub tenant: Option<Box<str>>,
 }
 
 /// See [`Command::ConfigureQueue`].

@@ -356,6 +356,18 @@ pub enum DeadlineKind {
     Total,
 }
 
+impl DeadlineKind {
+    /// Its stable name.
+    pub fn name(self) -> &'static str {
+        match self {
+            DeadlineKind::Lease => "lease",
+            DeadlineKind::Waiting => "waiting",
+            DeadlineKind::Attempt => "attempt",
+            DeadlineKind::Total => "total",
+        }
+    }
+}
+
 /// How a job ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {

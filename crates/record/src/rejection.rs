@@ -8,6 +8,9 @@ use crate::flow::FlowRejection;
 use crate::id::JobKey;
 use crate::schedule::ScheduleRejection;
 
+/// What a name must be: a zero byte separates names in checkpoints.
+pub const NAME_MUST: &str = "free of zero bytes";
+
 /// A refusal. Nothing was changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rejection {
@@ -65,9 +68,13 @@ pub enum Rejection {
     },
     /// The document does not have the expected version.
     DocumentVersion {
-        /// Its place in the command.
-        index: u32,
-        /// The version it has; 0 is "does not exist".
+        /// Its kind.
+        kind: Box<str>,
+        /// Which one.
+        id: Box<str>,
+        /// The version it should have; 0 is "does not exist".
+        expected: u64,
+        /// The version it has.
         actual: u64,
     },
     /// A name that must not be empty is.
@@ -79,6 +86,8 @@ pub enum Rejection {
     OutOfRange {
         /// The field.
         field: &'static str,
+        /// What it must be, in words.
+        must: &'static str,
     },
     /// The value is past its limit: asking again with the same value is in vain.
     TooLarge {
@@ -177,6 +186,37 @@ impl Rejection {
     }
 }
 
+impl Rejection {
+    /// The job that holds the unique key.
+    pub fn holder(&self) -> Option<JobKey> {
+        if let Rejection::UniqueKeyHeld { holder } = self { Some(*holder) } else { None }
+    }
+
+    /// The limit that was met, and its value.
+    pub fn bound(&self) -> Option<(Bound, u64)> {
+        match self {
+            Rejection::TooLarge { bound, max, .. } | Rejection::Exhausted { bound, max } => {
+                Some((*bound, *max))
+            }
+            Rejection::Flow(_)
+            | Rejection::Schedule(_)
+            | Rejection::JobNotFound { .. }
+            | Rejection::JobInWrongState { .. }
+            | Rejection::LeaseEnded { .. }
+            | Rejection::TokenMissing { .. }
+            | Rejection::TokenStale { .. }
+            | Rejection::UniqueKeyHeld { .. }
+            | Rejection::QueueOfOneType
+            | Rejection::QueueNotFound
+            | Rejection::IncidentNotFound { .. }
+            | Rejection::NoRetriesLeft { .. }
+            | Rejection::DocumentVersion { .. }
+            | Rejection::NameEmpty { .. }
+            | Rejection::OutOfRange { .. } => None,
+        }
+    }
+}
+
 impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -207,14 +247,18 @@ impl fmt::Display for Rejection {
             Rejection::NoRetriesLeft { key } => {
                 write!(f, "job {key} has no retries left: set its retries first")
             }
-            Rejection::DocumentVersion { index, actual: 0 } => {
-                write!(f, "document {index} of the command does not exist")
+            Rejection::DocumentVersion { kind, id, expected, actual: 0 } => {
+                write!(f, "document {kind}/{id} does not exist: version {expected} was expected")
             }
-            Rejection::DocumentVersion { index, actual } => {
-                write!(f, "document {index} of the command has version {actual}")
+            Rejection::DocumentVersion { kind, id, expected: 0, actual } => {
+                write!(f, "document {kind}/{id} exists, in version {actual}")
             }
+            Rejection::DocumentVersion { kind, id, expected, actual } => write!(
+                f,
+                "document {kind}/{id} has version {actual}: version {expected} was expected"
+            ),
             Rejection::NameEmpty { field } => write!(f, "{field} must not be empty"),
-            Rejection::OutOfRange { field } => write!(f, "{field} is out of range"),
+            Rejection::OutOfRange { field, must } => write!(f, "{field} must be {must}"),
             Rejection::TooLarge { bound, max, given } => {
                 write!(f, "{given} {bound} is over the limit of {max}")
             }

@@ -694,6 +694,7 @@ impl QueueSeed {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use windlass_gateway::record::bound::Bound;
 
     use super::*;
 
@@ -706,6 +707,13 @@ mod tests {
     fn parse(line: &[&str]) -> ServeArgs {
         let words = std::iter::once("serve").chain(line.iter().copied());
         Line::try_parse_from(words).unwrap().args
+    }
+
+    #[test]
+    fn every_bound_that_follows_a_setting_names_one_that_exists() {
+        for setting in Bound::ALL.iter().filter_map(|bound| bound.setting()) {
+            toml::from_str::<File>(&format!("{setting} = 1")).unwrap();
+        }
     }
 
     #[test]

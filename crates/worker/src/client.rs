@@ -1,5 +1,6 @@
 //! The client: one lazily connecting channel, a method per call.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -27,7 +28,9 @@ const MESSAGE_BYTES_MAX: usize = 256 << 20;
 #[derive(Debug, Clone)]
 pub struct Client {
     rpc: WindlassClient<Channel>,
-    address: std::sync::Arc<str>,
+    address: Arc<str>,
+    /// Whose jobs keys may name; empty: anybody's.
+    tenant: Arc<str>,
 }
 
 /// A job was created, or its request id was known.
@@ -65,7 +68,7 @@ impl Client {
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES);
         let rpc = WindlassClient::new(endpoint.connect_lazy())
             .max_decoding_message_size(MESSAGE_BYTES_MAX);
-        Ok(Self { rpc, address: address.into() })
+        Ok(Self { rpc, address: address.into(), tenant: Arc::default() })
     }
 
     /// The same, and asks the server for a sign of life.
@@ -79,6 +82,24 @@ impl Client {
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
+    }
+
+    /// The same client, which knows only jobs of this tenant where a key says which job it is. Whoever
+    /// has not asked for this reaches the jobs of all tenants.
+    #[must_use]
+    pub fn of_tenant(mut self, tenant: impl Into<Arc<str>>) -> Self {
+        self.tenant = tenant.into();
+        self
+    }
+
+    fn owner(&self) -> String {
+        String::from(&*self.tenant)
+    }
+
+    fn own(&self, tenant: &mut String) {
+        if tenant.is_empty() {
+            tenant.push_str(&self.tenant);
+        }
     }
 
     /// The generated client, for what has no method here.
@@ -199,19 +220,22 @@ impl Client {
     // ── steering ──
 
     /// Cancels a job. `true`: its worker was asked, and the job ends when it has stopped.
-    pub async fn cancel_job(&self, request: v1::CancelJobRequest) -> Result<bool, Error> {
+    pub async fn cancel_job(&self, mut request: v1::CancelJobRequest) -> Result<bool, Error> {
+        self.own(&mut request.tenant);
         Ok(self.rpc().cancel_job(request).await?.into_inner().pending)
     }
 
     /// Changes retries, priority or the end of the lease.
-    pub async fn update_job(&self, request: v1::UpdateJobRequest) -> Result<(), Error> {
+    pub async fn update_job(&self, mut request: v1::UpdateJobRequest) -> Result<(), Error> {
+        self.own(&mut request.tenant);
         self.rpc().update_job(request).await?;
         Ok(())
     }
 
     /// Resolves an incident; `key` is its own or its job's.
     pub async fn resolve_incident(&self, key: u64, retries: Option<u32>) -> Result<(), Error> {
-        self.rpc().resolve_incident(v1::ResolveIncidentRequest { key, retries }).await?;
+        let request = v1::ResolveIncidentRequest { key, retries, tenant: self.owner() };
+        self.rpc().resolve_incident(request).await?;
         Ok(())
     }
 
@@ -219,7 +243,7 @@ impl Client {
 
     /// One job.
     pub async fn job(&self, key: u64) -> Result<v1::JobView, Error> {
-        Ok(self.rpc().get_job(v1::GetJobRequest { key }).await?.into_inner())
+        Ok(self.rpc().get_job(v1::GetJobRequest { key, tenant: self.owner() }).await?.into_inner())
     }
 
     /// A page of jobs.
@@ -232,7 +256,7 @@ impl Client {
 
     /// Where a job is in its queue, and why it is not running.
     pub async fn why_job(&self, key: u64) -> Result<v1::WhyJobResponse, Error> {
-        Ok(self.rpc().why_job(v1::WhyJobRequest { key }).await?.into_inner())
+        Ok(self.rpc().why_job(v1::WhyJobRequest { key, tenant: self.owner() }).await?.into_inner())
     }
 
     /// All queues of a tenant; empty is the default one.
@@ -257,6 +281,19 @@ impl Client {
     pub async fn configure_limit(&self, request: v1::ConfigureLimitRequest) -> Result<(), Error> {
         self.rpc().configure_limit(request).await?;
         Ok(())
+    }
+
+    /// One limit key.
+    pub async fn limit(&self, request: v1::GetLimitRequest) -> Result<v1::LimitView, Error> {
+        Ok(self.rpc().get_limit(request).await?.into_inner())
+    }
+
+    /// A page of limit keys.
+    pub async fn list_limits(
+        &self,
+        request: v1::ListLimitsRequest,
+    ) -> Result<v1::ListLimitsResponse, Error> {
+        Ok(self.rpc().list_limits(request).await?.into_inner())
     }
 
     // ── documents ──

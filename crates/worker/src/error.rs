@@ -8,6 +8,10 @@ use crate::v1;
 const TRAILER_CODE: &str = "windlass-code";
 /// The trailer that names the job that holds the unique key.
 const TRAILER_HOLDER: &str = "windlass-holder";
+/// The trailers that name the limit that was met.
+const TRAILER_BOUND: &str = "windlass-bound";
+const TRAILER_BOUND_MAX: &str = "windlass-bound-max";
+const TRAILER_BOUND_SETTING: &str = "windlass-bound-setting";
 
 /// A call failed.
 #[derive(Debug, thiserror::Error)]
@@ -78,6 +82,27 @@ pub struct Refusal {
     pub message: String,
     /// The job that holds the unique key.
     pub holder: Option<u64>,
+    /// The limit that was met.
+    pub bound: Option<Box<MetBound>>,
+}
+
+/// A limit of the server that a request met.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetBound {
+    /// Its stable name, for instance `payload-bytes`.
+    pub name: String,
+    /// Its value.
+    pub max: u64,
+    /// The server's setting that it follows; `None`: it is fixed.
+    pub setting: Option<String>,
+}
+
+impl MetBound {
+    /// `None` where none was met.
+    fn of(name: String, max: u64, setting: String) -> Option<Box<Self>> {
+        let setting = (!setting.is_empty()).then_some(setting);
+        (!name.is_empty()).then(|| Box::new(Self { name, max, setting }))
+    }
 }
 
 impl std::fmt::Display for Refusal {
@@ -173,6 +198,11 @@ impl From<Status> for Error {
             code: code.to_owned(),
             message: status.message().to_owned(),
             holder: trailer(TRAILER_HOLDER).and_then(|text| text.parse().ok()),
+            bound: MetBound::of(
+                trailer(TRAILER_BOUND).unwrap_or_default().to_owned(),
+                trailer(TRAILER_BOUND_MAX).and_then(|text| text.parse().ok()).unwrap_or_default(),
+                trailer(TRAILER_BOUND_SETTING).unwrap_or_default().to_owned(),
+            ),
         })
     }
 }
@@ -185,6 +215,7 @@ impl From<v1::Refusal> for Refusal {
             code: refusal.code,
             message: refusal.message,
             holder: (refusal.holder != 0).then_some(refusal.holder),
+            bound: MetBound::of(refusal.bound, refusal.bound_max, refusal.bound_setting),
         }
     }
 }

@@ -76,7 +76,7 @@ pub mod worker;
 pub use client::{Client, Created, Lease};
 pub use convert::Token;
 pub use creator::{BatchCreator, BatchOptions};
-pub use error::{Error, Refusal, RefusalKind};
+pub use error::{Error, MetBound, Refusal, RefusalKind};
 pub use failure::Failure;
 pub use job::{Job, JobContext};
 pub use metrics::Metrics;

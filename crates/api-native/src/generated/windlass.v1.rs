@@ -1,4 +1,4 @@
-//! @generated from crates/api-native/proto/windlass/v1/windlass.proto crc32c:c5feb263 bytes:17692
+//! @generated from crates/api-native/proto/windlass/v1/windlass.proto crc32c:0af8cbea bytes:19792
 //! by tools/codegen; a file module: `#[path = "generated/windlass.v1.rs"] pub mod v1;`
 
 #![allow(
@@ -197,6 +197,15 @@ pub struct Refusal {
     /// The job that holds the unique key.
     #[prost(uint64, tag = "4")]
     pub holder: u64,
+    /// The limit that was met, for instance "payload-bytes"; empty: none was.
+    #[prost(string, tag = "5")]
+    pub bound: ::prost::alloc::string::String,
+    /// Its value.
+    #[prost(uint64, tag = "6")]
+    pub bound_max: u64,
+    /// The server's setting that it follows, for instance "payload_bytes_max"; empty: it is fixed.
+    #[prost(string, tag = "7")]
+    pub bound_setting: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ActivateJobsRequest {
@@ -521,6 +530,9 @@ pub struct CancelJobRequest {
     pub force: bool,
     #[prost(string, tag = "3")]
     pub reason: ::prost::alloc::string::String,
+    /// Empty: whose ever it is.
+    #[prost(string, tag = "4")]
+    pub tenant: ::prost::alloc::string::String,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct CancelJobResponse {
@@ -528,7 +540,7 @@ pub struct CancelJobResponse {
     #[prost(bool, tag = "1")]
     pub pending: bool,
 }
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct UpdateJobRequest {
     #[prost(uint64, tag = "1")]
     pub key: u64,
@@ -540,23 +552,32 @@ pub struct UpdateJobRequest {
     pub priority: ::core::option::Option<i32>,
     #[prost(uint64, optional, tag = "5")]
     pub lease_ms: ::core::option::Option<u64>,
+    /// Empty: whose ever it is.
+    #[prost(string, tag = "6")]
+    pub tenant: ::prost::alloc::string::String,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct UpdateJobResponse {}
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ResolveIncidentRequest {
     /// Of the incident or of its job.
     #[prost(uint64, tag = "1")]
     pub key: u64,
     #[prost(uint32, optional, tag = "2")]
     pub retries: ::core::option::Option<u32>,
+    /// Empty: whose ever it is.
+    #[prost(string, tag = "3")]
+    pub tenant: ::prost::alloc::string::String,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ResolveIncidentResponse {}
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct GetJobRequest {
     #[prost(uint64, tag = "1")]
     pub key: u64,
+    /// Empty: whose ever it is.
+    #[prost(string, tag = "2")]
+    pub tenant: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct JobView {
@@ -611,6 +632,10 @@ pub struct JobView {
     pub incident: ::core::option::Option<IncidentView>,
     #[prost(message, optional, boxed, tag = "24")]
     pub options: ::core::option::Option<::prost::alloc::boxed::Box<JobOptions>>,
+    /// Deadlines with the outcome alert that have passed: lease, waiting, attempt, total. Those of an
+    /// attempt end with it.
+    #[prost(string, repeated, tag = "25")]
+    pub alerts: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct IncidentView {
@@ -653,10 +678,13 @@ pub struct ListJobsResponse {
     #[prost(uint64, tag = "2")]
     pub next_cursor: u64,
 }
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WhyJobRequest {
     #[prost(uint64, tag = "1")]
     pub key: u64,
+    /// Empty: whose ever it is.
+    #[prost(string, tag = "2")]
+    pub tenant: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct WhyJobResponse {
@@ -691,6 +719,9 @@ pub struct WhyJobResponse {
     pub limit_max: u32,
     #[prost(uint32, tag = "11")]
     pub limit_used: u32,
+    /// Deadlines with the outcome alert that have passed: lease, waiting, attempt, total.
+    #[prost(string, repeated, tag = "12")]
+    pub alerts: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListQueuesRequest {
@@ -797,13 +828,62 @@ pub struct ConfigureLimitRequest {
     pub tenant: ::prost::alloc::string::String,
     #[prost(string, tag = "2")]
     pub name: ::prost::alloc::string::String,
+    /// Jobs of the key that may be active at once; 0 lets none start. Absent: any number.
     #[prost(uint32, optional, tag = "3")]
     pub active_max: ::core::option::Option<u32>,
+    /// Absent: any number in any time.
     #[prost(message, optional, tag = "4")]
     pub rate: ::core::option::Option<RateWindow>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ConfigureLimitResponse {}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetLimitRequest {
+    #[prost(string, tag = "1")]
+    pub tenant: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LimitView {
+    #[prost(string, tag = "1")]
+    pub tenant: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(uint32, optional, tag = "3")]
+    pub active_max: ::core::option::Option<u32>,
+    #[prost(message, optional, tag = "4")]
+    pub rate: ::core::option::Option<RateWindow>,
+    /// It was not set for the key: it is what the key's queue says, and goes when no job uses it.
+    #[prost(bool, tag = "5")]
+    pub of_queue: bool,
+    /// Jobs of the key that are active.
+    #[prost(uint32, tag = "6")]
+    pub active: u32,
+    /// Activations within the window that ends now.
+    #[prost(uint32, tag = "7")]
+    pub activated: u32,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListLimitsRequest {
+    #[prost(string, tag = "1")]
+    pub tenant: ::prost::alloc::string::String,
+    /// Names after this one.
+    #[prost(string, tag = "2")]
+    pub after_name: ::prost::alloc::string::String,
+    /// 1..=1000; 0 is 100.
+    #[prost(uint32, tag = "3")]
+    pub limit: u32,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ListLimitsResponse {
+    /// In order of their names.
+    #[prost(message, repeated, tag = "1")]
+    pub limits: ::prost::alloc::vec::Vec<LimitView>,
+    /// Pass as after_name to go on; empty is the end.
+    #[prost(string, tag = "2")]
+    pub next_name: ::prost::alloc::string::String,
+}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct DocumentWrite {
     #[prost(string, tag = "1")]
@@ -1146,6 +1226,14 @@ pub mod windlass_server {
             &self,
             request: tonic::Request<super::ConfigureLimitRequest>,
         ) -> std::result::Result<tonic::Response<super::ConfigureLimitResponse>, tonic::Status>;
+        async fn get_limit(
+            &self,
+            request: tonic::Request<super::GetLimitRequest>,
+        ) -> std::result::Result<tonic::Response<super::LimitView>, tonic::Status>;
+        async fn list_limits(
+            &self,
+            request: tonic::Request<super::ListLimitsRequest>,
+        ) -> std::result::Result<tonic::Response<super::ListLimitsResponse>, tonic::Status>;
         async fn put_documents(
             &self,
             request: tonic::Request<super::PutDocumentsRequest>,
@@ -2033,6 +2121,82 @@ pub mod windlass_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ConfigureLimitSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/windlass.v1.Windlass/GetLimit" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetLimitSvc<T: Windlass>(pub Arc<T>);
+                    impl<T: Windlass> tonic::server::UnaryService<super::GetLimitRequest> for GetLimitSvc<T> {
+                        type Response = super::LimitView;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetLimitRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut =
+                                async move { <T as Windlass>::get_limit(&inner, request).await };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetLimitSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/windlass.v1.Windlass/ListLimits" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListLimitsSvc<T: Windlass>(pub Arc<T>);
+                    impl<T: Windlass> tonic::server::UnaryService<super::ListLimitsRequest> for ListLimitsSvc<T> {
+                        type Response = super::ListLimitsResponse;
+                        type Future = BoxFuture<tonic::Response<Self::Response>, tonic::Status>;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListLimitsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut =
+                                async move { <T as Windlass>::list_limits(&inner, request).await };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListLimitsSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

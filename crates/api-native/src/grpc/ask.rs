@@ -27,6 +27,11 @@ pub(super) fn tenant(tenant: String) -> Box<str> {
     if tenant.is_empty() { TENANT_DEFAULT.into() } else { tenant.into_boxed_str() }
 }
 
+/// The tenant that a request about one key names.
+pub(super) fn some_tenant(tenant: String) -> Option<Box<str>> {
+    (!tenant.is_empty()).then(|| tenant.into_boxed_str())
+}
+
 fn queue_name(tenant_name: String, queue: String) -> QueueName {
     QueueName { tenant: tenant(tenant_name).into(), queue: queue.into() }
 }
@@ -47,7 +52,9 @@ pub(super) fn shared(bytes: &Bytes) -> Arc<[u8]> {
 
 /// A count that the engine holds as a signed number.
 fn retries(given: u32) -> Asked<i32> {
-    i32::try_from(given).map_err(|_| Rejection::OutOfRange { field: "retries" }.into())
+    i32::try_from(given).map_err(|_| {
+        Rejection::OutOfRange { field: "retries", must: "from 0 to 2147483647" }.into()
+    })
 }
 
 pub(super) fn some_retries(given: Option<u32>) -> Asked<Option<i32>> {
@@ -67,7 +74,7 @@ pub(super) fn create_all(jobs: Vec<v1::NewJob>) -> Vec<Asked<Command>> {
 /// A job; `last` is the queue of the one before it, named with its tenant.
 fn create_in(job: v1::NewJob, last: &mut Option<QueueName>) -> Asked<Command> {
     if job.due_ms > words::DUE_MS_MAX {
-        return Err(Rejection::OutOfRange { field: "due_ms" }.into());
+        return Err(Rejection::OutOfRange { field: "due_ms", must: words::DUE_MUST }.into());
     }
     Ok(Command::CreateJob(CreateJob {
         queue: shared_name(job.tenant, job.queue, last),

@@ -15,9 +15,10 @@ use super::status::refusal;
 use super::work::WorkStream;
 use super::{ask, show, work};
 use crate::batch::give_each;
-use crate::error::ApiError;
+use crate::error::{ApiError, limit_not_found};
 use crate::limit::{POLL_BYTES_MAX, page};
 use crate::v1::windlass_server::Windlass;
+use crate::words::of_tenant;
 use crate::{VERSION, activation, v1};
 
 /// The service.
@@ -191,6 +192,7 @@ impl Windlass for Service {
             key: JobKey::from_raw(given.key),
             force: given.force,
             reason: given.reason.into(),
+            tenant: ask::some_tenant(given.tenant),
         });
         let pending = self.result(command).await? == Answer::CancelPending;
         answer(v1::CancelJobResponse { pending })
@@ -207,6 +209,7 @@ impl Windlass for Service {
             retries: ask::some_retries(given.retries)?,
             priority: given.priority,
             lease_ms: given.lease_ms,
+            tenant: ask::some_tenant(given.tenant),
         });
         self.command(command).await?;
         answer(v1::UpdateJobResponse {})
@@ -220,14 +223,17 @@ impl Windlass for Service {
         let command = Command::ResolveIncident(ResolveIncident {
             key: JobKey::from_raw(given.key),
             retries: ask::some_retries(given.retries)?,
+            tenant: ask::some_tenant(given.tenant),
         });
         self.command(command).await?;
         answer(v1::ResolveIncidentResponse {})
     }
 
     async fn get_job(&self, request: Request<v1::GetJobRequest>) -> Answered<v1::JobView> {
-        let key = JobKey::from_raw(request.into_inner().key);
+        let given = request.into_inner();
+        let (key, tenant) = (JobKey::from_raw(given.key), ask::some_tenant(given.tenant));
         let view = self.gateway.job(key).await.map_err(ApiError::from)?;
+        let view = of_tenant(view, tenant.as_deref(), |view| &view.tenant);
         let view = view.ok_or(ApiError::from(Rejection::JobNotFound { key }))?;
         answer(show::job_view(*view))
     }
@@ -243,8 +249,10 @@ impl Windlass for Service {
     }
 
     async fn why_job(&self, request: Request<v1::WhyJobRequest>) -> Answered<v1::WhyJobResponse> {
-        let key = JobKey::from_raw(request.into_inner().key);
+        let given = request.into_inner();
+        let (key, tenant) = (JobKey::from_raw(given.key), ask::some_tenant(given.tenant));
         let view = self.gateway.why(key).await.map_err(ApiError::from)?;
+        let view = of_tenant(view, tenant.as_deref(), |view| &view.tenant);
         let view = view.ok_or(ApiError::from(Rejection::JobNotFound { key }))?;
         answer(show::why_view(*view))
     }
@@ -280,6 +288,28 @@ impl Windlass for Service {
     ) -> Answered<v1::ConfigureLimitResponse> {
         self.command(ask::configure_limit(request.into_inner())).await?;
         answer(v1::ConfigureLimitResponse {})
+    }
+
+    async fn get_limit(&self, request: Request<v1::GetLimitRequest>) -> Answered<v1::LimitView> {
+        let given = request.into_inner();
+        let found = self.gateway.limit_key(ask::tenant(given.tenant), given.name.into());
+        let found = found.await.map_err(ApiError::from)?.ok_or_else(limit_not_found)?;
+        answer(show::limit_view(&found))
+    }
+
+    async fn list_limits(
+        &self,
+        request: Request<v1::ListLimitsRequest>,
+    ) -> Answered<v1::ListLimitsResponse> {
+        let given = request.into_inner();
+        let (tenant, limit) = (ask::tenant(given.tenant), page(given.limit));
+        let limit = limit.map_err(ApiError::from)?;
+        let found = self.gateway.limit_keys(tenant, given.after_name.into(), limit);
+        let (limits, more) = found.await.map_err(ApiError::from)?;
+        let last_name = limits.last().map(|limit| String::from(&*limit.name));
+        let next_name = last_name.filter(|_| more).unwrap_or_default();
+        let limits = limits.iter().map(show::limit_view).collect();
+        answer(v1::ListLimitsResponse { limits, next_name })
     }
 
     async fn put_documents(

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use windlass_gateway::request::{HandedJob, JobView, QueueView, WhyView};
+use windlass_gateway::request::{HandedJob, JobView, LimitView, QueueView, WhyView};
 use windlass_record::command::JobOptions;
+use windlass_record::event::DeadlineKind;
 use windlass_record::policy::{
     CancelPolicy, DeadlineOutcome, Exhausted, JobOrder, PriorityRule, QueueSettings, RateWindow,
     RetryPolicy,
@@ -71,6 +72,7 @@ pub(super) fn job_view(view: JobView) -> v1::JobView {
         result: bytes(view.result),
         message: view.message.into(),
         cancel_asked: view.cancel_asked,
+        alerts: alerts(&view.alerts),
         ..v1::JobView::default()
     };
     if let Some(extra) = view.extra {
@@ -179,6 +181,23 @@ pub(super) fn why_view(view: WhyView) -> v1::WhyJobResponse {
         limit_key,
         limit_max,
         limit_used,
+        alerts: alerts(&view.alerts),
+    }
+}
+
+fn alerts(passed: &[DeadlineKind]) -> Vec<String> {
+    passed.iter().map(|deadline| deadline.name().to_owned()).collect()
+}
+
+pub(super) fn limit_view(view: &LimitView) -> v1::LimitView {
+    v1::LimitView {
+        tenant: String::from(&*view.tenant),
+        name: String::from(&*view.name),
+        active_max: view.settings.active_max,
+        rate: view.settings.rate.map(rate_window),
+        of_queue: view.of_queue,
+        active: view.active,
+        activated: view.activated,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use tonic::metadata::{MetadataMap, MetadataValue};
 use tonic::{Code, Status};
+use windlass_record::bound::Bound;
 
 use crate::error::{ApiError, ErrorKind};
 use crate::v1::Refusal;
@@ -10,6 +11,10 @@ use crate::v1::Refusal;
 const CODE: &str = "windlass-code";
 /// The trailer with the key of the job that holds the unique key.
 const HOLDER: &str = "windlass-holder";
+/// The trailers with the limit that was met: its name, its value, and the setting that it follows.
+const BOUND: &str = "windlass-bound";
+const BOUND_MAX: &str = "windlass-bound-max";
+const BOUND_SETTING: &str = "windlass-bound-setting";
 
 fn code_of(kind: ErrorKind) -> Code {
     match kind {
@@ -29,6 +34,13 @@ impl From<ApiError> for Status {
         if let Some(holder) = error.holder {
             trailers.insert(HOLDER, MetadataValue::from(holder.raw()));
         }
+        if let Some((bound, max)) = error.bound {
+            trailers.insert(BOUND, MetadataValue::from_static(bound.name()));
+            trailers.insert(BOUND_MAX, MetadataValue::from(max));
+            if let Some(setting) = bound.setting() {
+                trailers.insert(BOUND_SETTING, MetadataValue::from_static(setting));
+            }
+        }
         Status::with_metadata(code_of(error.kind), error.message, trailers)
     }
 }
@@ -36,10 +48,14 @@ impl From<ApiError> for Status {
 /// The same inside an answer, for one item of many.
 pub(crate) fn refusal(error: impl Into<ApiError>) -> Refusal {
     let error = error.into();
+    let (bound, bound_max) = error.bound.unzip();
     Refusal {
         code: error.code.to_owned(),
         message: error.message.into_owned(),
         grpc_code: u32::try_from(i32::from(code_of(error.kind))).unwrap_or_default(),
         holder: error.holder.map_or(0, |holder| holder.raw()),
+        bound: bound.map(Bound::name).unwrap_or_default().to_owned(),
+        bound_max: bound_max.unwrap_or_default(),
+        bound_setting: bound.and_then(Bound::setting).unwrap_or_default().to_owned(),
     }
 }

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use windlass_gateway::Gateway;
+use windlass_record::bound::Bound;
 use windlass_record::id::JobKey;
 
 use super::problem::Failure;
@@ -40,7 +41,9 @@ impl FromRequest<Gateway> for Raw {
         let bytes_max = message_bytes_max(&gateway.limits().bounds);
         let too_large = || {
             let detail = format!("the body is over the limit of {bytes_max} bytes");
+            let max = u64::try_from(bytes_max).unwrap_or(u64::MAX);
             Failure::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", detail)
+                .met(Bound::BodyBytes, max)
         };
         let announced = request.body().size_hint().lower();
         if usize::try_from(announced).is_ok_and(|announced| announced > bytes_max) {

@@ -14,7 +14,7 @@ use windlass_record::policy::{
     CancelPolicy, DeadlineOutcome, Deadlines, Dialect, Exhausted, JobOrder, LimitSettings,
     PriorityRule, QueueSettings, RateWindow, RetryPolicy,
 };
-use windlass_record::rejection::Rejection;
+use windlass_record::rejection::{NAME_MUST, Rejection};
 
 use super::schema::{
     MaybeName, Millis, Name, Object, Payload, Ranged, Retries, Schema, SomeMillis, Time, Whole,
@@ -560,7 +560,7 @@ pub(crate) fn text(field: &'static str, name: Option<MaybeName>) -> Made<Box<str
         return Err(Rejection::TooLarge { bound: Bound::NameBytes, max, given }.into());
     }
     if name.contains('\0') {
-        return Err(Rejection::OutOfRange { field }.into());
+        return Err(Rejection::OutOfRange { field, must: NAME_MUST }.into());
     }
     Ok(name.into())
 }
@@ -578,7 +578,9 @@ pub(crate) fn narrow(number: u64) -> u32 {
 /// Retries as the engine counts them.
 pub(crate) fn retries(given: Option<Retries>) -> Made<Option<i32>> {
     let number = given.map(|Ranged(number)| i32::try_from(number)).transpose();
-    number.map_err(|_| Rejection::OutOfRange { field: "retries" }.into())
+    number.map_err(|_| {
+        Rejection::OutOfRange { field: "retries", must: "from 0 to 2147483647" }.into()
+    })
 }
 
 impl NewJob {
@@ -823,6 +825,23 @@ impl StateName {
 #[serde(deny_unknown_fields)]
 pub(crate) struct TenantQuery {
     pub(crate) tenant: Option<MaybeName>,
+}
+
+impl TenantQuery {
+    /// The tenant that is named beside a key.
+    pub(crate) fn named(self) -> Made<Option<Box<str>>> {
+        let named = text("tenant", self.tenant)?;
+        Ok((!named.is_empty()).then_some(named))
+    }
+}
+
+/// The query of a list of limit keys.
+#[derive(Debug, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct LimitsQuery {
+    pub(crate) tenant: Option<MaybeName>,
+    pub(crate) after: Option<MaybeName>,
+    pub(crate) limit: Option<u32>,
 }
 
 /// The query of a list of documents.

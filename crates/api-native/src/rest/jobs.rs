@@ -12,13 +12,14 @@ use windlass_record::rejection::Rejection;
 use super::MISMATCH;
 use super::extract::{Asked, Body, KeyPath, Shown};
 use super::input::{
-    Cancellation, Change, JobsQuery, NewJob, NewJobs, Resolution, StateName, retries,
+    Cancellation, Change, JobsQuery, NewJob, NewJobs, Resolution, StateName, TenantQuery, retries,
 };
 use super::operation::{At, Operation};
 use super::output::{BatchItem, BatchResults, CancelAnswer, Created, JobDetail, JobPage, Why};
 use super::problem::{Answered, Failure};
 use super::schema::{Key, MaybeName, Object};
 use crate::batch::give_each;
+use crate::words::of_tenant;
 
 /// The operations of this file.
 pub(super) fn operations() -> Vec<Operation> {
@@ -47,6 +48,7 @@ pub(super) fn operations() -> Vec<Operation> {
             .answer::<JobPage>(200, "A page. It may be shorter than the limit and not the last."),
         Operation::new(at(Method::GET, "/jobs/{key}", "getJob"), "Shows a job.", get(show))
             .path::<Key>("key", key)
+            .owner()
             .answer::<JobDetail>(200, "The job, live or recently finished.")
             .problems(&[404]),
         Operation::new(
@@ -55,6 +57,7 @@ pub(super) fn operations() -> Vec<Operation> {
             get(why),
         )
         .path::<Key>("key", key)
+        .owner()
         .answer::<Why>(200, "Where and why.")
         .problems(&[404]),
         Operation::new(
@@ -63,6 +66,7 @@ pub(super) fn operations() -> Vec<Operation> {
             patch(change),
         )
         .path::<Key>("key", key)
+        .owner()
         .body::<Change>(false)
         .done("Changed.")
         .problems(&[404, 409]),
@@ -72,6 +76,7 @@ pub(super) fn operations() -> Vec<Operation> {
             post(cancel),
         )
         .path::<Key>("key", key)
+        .owner()
         .body::<Cancellation>(false)
         .answer::<CancelAnswer>(200, "It is cancelled, or its worker was asked.")
         .problems(&[404, 409]),
@@ -81,6 +86,7 @@ pub(super) fn operations() -> Vec<Operation> {
             post(resolve),
         )
         .path::<Key>("key", "The incident, or its job.")
+        .owner()
         .body::<Resolution>(false)
         .done("The job is ready.")
         .problems(&[404, 409]),
@@ -134,19 +140,32 @@ async fn list(
     Ok(Shown(JobPage { jobs: jobs.into_iter().map(JobDetail::from).collect(), next_cursor }))
 }
 
-async fn show(State(gateway): State<Gateway>, KeyPath(key): KeyPath) -> Answered<Shown<JobDetail>> {
-    let view = gateway.job(key).await?.ok_or(Rejection::JobNotFound { key })?;
+async fn show(
+    State(gateway): State<Gateway>,
+    KeyPath(key): KeyPath,
+    Asked(query): Asked<TenantQuery>,
+) -> Answered<Shown<JobDetail>> {
+    let tenant = query.named()?;
+    let view = of_tenant(gateway.job(key).await?, tenant.as_deref(), |view| &view.tenant);
+    let view = view.ok_or(Rejection::JobNotFound { key })?;
     Ok(Shown(JobDetail::from(*view)))
 }
 
-async fn why(State(gateway): State<Gateway>, KeyPath(key): KeyPath) -> Answered<Shown<Why>> {
-    let view = gateway.why(key).await?.ok_or(Rejection::JobNotFound { key })?;
+async fn why(
+    State(gateway): State<Gateway>,
+    KeyPath(key): KeyPath,
+    Asked(query): Asked<TenantQuery>,
+) -> Answered<Shown<Why>> {
+    let tenant = query.named()?;
+    let view = of_tenant(gateway.why(key).await?, tenant.as_deref(), |view| &view.tenant);
+    let view = view.ok_or(Rejection::JobNotFound { key })?;
     Ok(Shown(Why::from(*view)))
 }
 
 async fn change(
     State(gateway): State<Gateway>,
     KeyPath(key): KeyPath,
+    Asked(query): Asked<TenantQuery>,
     Body(change): Body<Change>,
 ) -> Answered<StatusCode> {
     let command = Command::UpdateJob(UpdateJob {
@@ -155,6 +174,7 @@ async fn change(
         retries: retries(change.retries)?,
         priority: change.priority.map(|priority| priority.0),
         lease_ms: change.lease_ms.map(|lease| lease.0),
+        tenant: query.named()?,
     });
     gateway.command(command).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -163,12 +183,14 @@ async fn change(
 async fn cancel(
     State(gateway): State<Gateway>,
     KeyPath(key): KeyPath,
+    Asked(query): Asked<TenantQuery>,
     Body(asked): Body<Cancellation>,
 ) -> Answered<Shown<CancelAnswer>> {
     let command = Command::CancelJob(CancelJob {
         key,
         force: asked.force.unwrap_or(false),
         reason: asked.reason.unwrap_or_default().into(),
+        tenant: query.named()?,
     });
     let pending = gateway.result(command).await? == Answer::CancelPending;
     Ok(Shown(CancelAnswer { pending }))
@@ -177,9 +199,10 @@ async fn cancel(
 async fn resolve(
     State(gateway): State<Gateway>,
     KeyPath(key): KeyPath,
+    Asked(query): Asked<TenantQuery>,
     Body(resolution): Body<Resolution>,
 ) -> Answered<StatusCode> {
-    let retries = retries(resolution.retries)?;
-    gateway.command(Command::ResolveIncident(ResolveIncident { key, retries })).await?;
+    let (retries, tenant) = (retries(resolution.retries)?, query.named()?);
+    gateway.command(Command::ResolveIncident(ResolveIncident { key, retries, tenant })).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -88,6 +88,14 @@ impl Operation {
         )
     }
 
+    /// The tenant beside a key, which says by itself what it is about.
+    pub(crate) fn owner(self) -> Operation {
+        self.query::<super::schema::MaybeName>(
+            "tenant",
+            "When given, a job of another tenant is not found.",
+        )
+    }
+
     /// A header of this pattern.
     pub(crate) fn header(mut self, name: &str, words: &str, pattern: &str) -> Operation {
         let schema = json!({ "type": "string", "pattern": pattern });

@@ -6,8 +6,9 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde_json::value::RawValue;
 use windlass_gateway::Gateway;
-use windlass_gateway::request::{HandedJob, JobView, QueueView, StatusView, WhyView};
+use windlass_gateway::request::{HandedJob, JobView, LimitView, QueueView, StatusView, WhyView};
 use windlass_record::command::JobOptions;
+use windlass_record::event::DeadlineKind;
 use windlass_record::policy::{
     CancelPolicy, DeadlineOutcome, Exhausted, JobOrder, QueueSettings, RetryPolicy,
 };
@@ -161,6 +162,8 @@ object! { out
         log_dropped: u32,
         /// Whether its worker has been asked to stop.
         cancel_asked: bool,
+        /// Deadlines with the outcome alert that have passed: lease, waiting, attempt, total. Those of an attempt end with it.
+        alerts: Vec<&'static str>,
         /// The incident it waits in.
         incident: Option<IncidentDetail>,
         /// What was given at creation beyond the usual.
@@ -255,6 +258,8 @@ object! { out
         waiting_workers: u32,
         /// The limit key it is parked on.
         limit: Option<LimitDetail>,
+        /// Deadlines with the outcome alert that have passed: lease, waiting, attempt, total.
+        alerts: Vec<&'static str>,
     }
 }
 
@@ -267,6 +272,36 @@ object! { out
         max: u32,
         /// How many have passed.
         used: u32,
+    }
+}
+
+object! { out
+    /// A limit key, and how much of it is used.
+    LimitKeyDetail {
+        /// The wall of security.
+        tenant: String,
+        /// Its name, as jobs have it.
+        name: String,
+        /// Jobs of it that may be active at once; 0 lets none start, null any number.
+        active_max: Option<u32>,
+        /// Activations in a span of time; null is any number.
+        rate: Option<Window>,
+        /// It was not set for the key: it is what the key's queue says, and goes when no job uses it.
+        of_queue: bool,
+        /// Jobs of it that are active.
+        active: u32,
+        /// Activations within the window that ends now.
+        activated: u32,
+    }
+}
+
+object! { out
+    /// A page of limit keys.
+    LimitPage {
+        /// In order of their names.
+        limits: Vec<LimitKeyDetail>,
+        /// Pass as after to go on; null is the end.
+        next: Option<String>,
     }
 }
 
@@ -479,6 +514,7 @@ impl From<JobView> for JobDetail {
             log: extra.log.into_iter().map(String::from).collect(),
             log_dropped: extra.log_dropped,
             cancel_asked: view.cancel_asked,
+            alerts: alerts(&view.alerts),
             incident: extra.incident.map(|incident| IncidentDetail {
                 key: Key(incident.key.raw()),
                 kind: incident_kind(incident.kind),
@@ -592,6 +628,25 @@ impl From<WhyView> for Why {
             worker: view.worker.as_ref().map(text),
             waiting_workers: view.waiting_workers,
             limit: view.limit.map(|(name, max, used)| LimitDetail { name: text(&name), max, used }),
+            alerts: alerts(&view.alerts),
+        }
+    }
+}
+
+fn alerts(passed: &[DeadlineKind]) -> Vec<&'static str> {
+    passed.iter().map(|deadline| deadline.name()).collect()
+}
+
+impl From<&LimitView> for LimitKeyDetail {
+    fn from(view: &LimitView) -> LimitKeyDetail {
+        LimitKeyDetail {
+            tenant: text(&view.tenant),
+            name: text(&view.name),
+            active_max: view.settings.active_max,
+            rate: view.settings.rate.map(Window::from),
+            of_queue: view.of_queue,
+            active: view.active,
+            activated: view.activated,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value, json};
+use windlass_record::bound::Bound;
 
 use crate::error::{ApiError, ErrorKind};
 use crate::rest::schema::{Key, Schema, object};
@@ -24,6 +25,12 @@ object! { out
         code: &'static str,
         /// The job that holds the unique key.
         holder: Option<Key>,
+        /// The limit that was met, such as payload-bytes.
+        bound: Option<&'static str>,
+        /// Its value.
+        max: Option<u64>,
+        /// The server's setting that it follows; null where it is fixed.
+        setting: Option<&'static str>,
         /// Where the body stops being JSON.
         line: Option<u64>,
         /// Where in that line.
@@ -64,6 +71,9 @@ impl Failure {
             detail: detail.into().into_owned(),
             code,
             holder: None,
+            bound: None,
+            max: None,
+            setting: None,
             line: None,
             column: None,
         }))
@@ -82,6 +92,14 @@ impl Failure {
         failure.0.line = Some(wide(error.line()));
         failure.0.column = Some(wide(error.column()));
         failure
+    }
+
+    /// Names the limit that was met.
+    pub(crate) fn met(mut self, bound: Bound, max: u64) -> Failure {
+        self.0.bound = Some(bound.name());
+        self.0.max = Some(max);
+        self.0.setting = bound.setting();
+        self
     }
 
     /// The problem, for an answer that carries several.
@@ -107,7 +125,10 @@ impl<E: Into<ApiError>> From<E> for Failure {
         let error = error.into();
         let mut failure = Failure::new(status_of(error.kind), error.code, error.message);
         failure.0.holder = error.holder.map(|holder| Key(holder.raw()));
-        failure
+        match error.bound {
+            Some((bound, max)) => failure.met(bound, max),
+            None => failure,
+        }
     }
 }
 

@@ -7,11 +7,14 @@ use windlass_gateway::Gateway;
 use windlass_record::command::{Command, ConfigureLimit, ConfigureQueue, PauseQueue, QueueName};
 
 use super::extract::{Asked, Body, NamePath, Shown};
-use super::input::{NewLimit, NewQueueSettings, TenantQuery, tenant};
+use super::input::{LimitsQuery, NewLimit, NewQueueSettings, TenantQuery, tenant, text};
+use super::jobs::PageLimit;
 use super::operation::{At, Operation};
-use super::output::{QueueDetail, QueueList, Status};
+use super::output::{LimitKeyDetail, LimitPage, QueueDetail, QueueList, Status};
 use super::problem::Answered;
-use super::schema::Name;
+use super::schema::{MaybeName, Name};
+use crate::error::limit_not_found;
+use crate::limit::page;
 
 /// The operations of this file.
 pub(super) fn operations() -> Vec<Operation> {
@@ -58,6 +61,20 @@ pub(super) fn operations() -> Vec<Operation> {
         .body::<NewLimit>(false)
         .done("They hold.")
         .problems(&[429]),
+        Operation::new(
+            at(Method::GET, "/limits/{name}", "getLimit"),
+            "Shows a limit key, and how much of it is used.",
+            get(show_limit),
+        )
+        .path::<Name>("name", "The limit key.")
+        .tenant()
+        .answer::<LimitKeyDetail>(200, "The limit key.")
+        .problems(&[404]),
+        Operation::new(at(Method::GET, "/limits", "listLimits"), "Lists limit keys.", get(limits))
+            .tenant()
+            .query::<MaybeName>("after", "Names after this one.")
+            .query::<PageLimit>("limit", "Limit keys of a page; 100 when absent.")
+            .answer::<LimitPage>(200, "A page."),
         Operation::new(
             At { method: Method::GET, path: "/status", id: "getStatus", tag: "installation" },
             "Says how the installation is.",
@@ -121,6 +138,25 @@ async fn limit(
     };
     gateway.command(Command::ConfigureLimit(command)).await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+async fn show_limit(
+    State(gateway): State<Gateway>,
+    NamePath(name): NamePath,
+    Asked(query): Asked<TenantQuery>,
+) -> Answered<Shown<LimitKeyDetail>> {
+    let found = gateway.limit_key(tenant(query.tenant)?, name.into()).await?;
+    Ok(Shown(LimitKeyDetail::from(&found.ok_or_else(limit_not_found)?)))
+}
+
+async fn limits(
+    State(gateway): State<Gateway>,
+    Asked(query): Asked<LimitsQuery>,
+) -> Answered<Shown<LimitPage>> {
+    let (tenant, after) = (tenant(query.tenant)?, text("after", query.after)?);
+    let (found, more) = gateway.limit_keys(tenant, after, page(query.limit.unwrap_or(0))?).await?;
+    let next = found.last().filter(|_| more).map(|last| String::from(&*last.name));
+    Ok(Shown(LimitPage { limits: found.iter().map(LimitKeyDetail::from).collect(), next }))
 }
 
 async fn status(State(gateway): State<Gateway>) -> Answered<Shown<Status>> {

@@ -215,6 +215,7 @@ async fn update(
         priority,
         // A deadline that is now or past is the next millisecond.
         lease_ms: timeout.map(|timeout| u64::try_from(timeout).unwrap_or(0).max(1)),
+        tenant: None,
     });
     match face.gateway.result(command).await {
         Ok(_) => Ok(StatusCode::NO_CONTENT),

@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::args::Online;
 use crate::failure::Failure;
+use crate::json;
 use crate::rest::Rest;
 
 #[derive(Debug, Args)]
@@ -22,7 +23,7 @@ pub(crate) async fn run(online: &Online, args: &CancelArgs) -> Result<(), Failur
             failure
                 .hint_if_refused(format!("`windlass instance get {key}` says whether it has ended"))
         })?;
-        let value = json!({ "key": key, "cancelled": true });
+        let value = json!({ "key": json::key(*key), "cancelled": true });
         online.out.show(&value, || format!("{key} is cancelled"))?;
     }
     Ok(())

@@ -6,6 +6,7 @@ use windlass_worker::v1;
 
 use crate::args::Online;
 use crate::failure::Failure;
+use crate::json;
 
 #[derive(Debug, Args)]
 pub(crate) struct CancelArgs {
@@ -21,9 +22,10 @@ pub(crate) struct CancelArgs {
 
 pub(crate) async fn run(online: &Online, args: CancelArgs) -> Result<(), Failure> {
     let key = args.key;
-    let request = v1::CancelJobRequest { key, force: args.force, reason: args.reason };
+    let (force, reason) = (args.force, args.reason);
+    let request = v1::CancelJobRequest { key, force, reason, ..v1::CancelJobRequest::default() };
     let pending = online.client.cancel_job(request).await?;
-    online.out.show(&json!({ "key": key, "pending": pending }), || {
+    online.out.show(&json!({ "key": json::key(key), "pending": pending }), || {
         if pending {
             format!("the worker of job {key} was asked to stop; --force does not wait for it")
         } else {

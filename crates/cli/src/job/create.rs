@@ -7,12 +7,13 @@ use bytes::Bytes;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
-use windlass_worker::v1::{self, retry_policy::Policy};
+use windlass_worker::v1;
 
-use super::tail;
+use super::{retry_policy, tail};
 use crate::args::Online;
 use crate::failure::Failure;
-use crate::show::{is_at_rest, job_json, job_text};
+use crate::json;
+use crate::show::{is_at_rest, job_text};
 use crate::units::{duration, grouped, millis};
 
 /// Jobs in one batch of `--lines`.
@@ -60,25 +61,27 @@ pub(crate) struct CreateArgs {
     /// Key of a limit of activations per window
     #[arg(long, default_value = "", hide_default_value = true, value_name = "KEY")]
     rate_key: String,
-    /// When a failed attempt is tried again: fixed:TIME, linear:TIME[,CAP], or
-    /// exponential:TIME[,BASE[,CAP]]; otherwise at once, or when the worker says
-    #[arg(long, value_name = "POLICY", value_parser = retry_policy)]
+    #[arg(long, value_name = "POLICY", value_parser = retry_policy::parse, help = retry_policy::HELP)]
     retry: Option<v1::RetryPolicy>,
     /// What happens when no retries are left
     #[arg(long, value_enum, default_value_t = Exhausted::Incident)]
     exhausted: Exhausted,
-    /// A cancel asks the worker first, instead of taking the job away
-    #[arg(long)]
-    cooperative_cancel: bool,
-    /// An attempt that takes longer fails
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    attempt_timeout: Option<Duration>,
-    /// A job that takes longer, waiting and retries included, ends as timed out
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    total_timeout: Option<Duration>,
-    /// A job that no worker takes for this long ends as timed out
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    waiting_timeout: Option<Duration>,
+    /// How a cancel treats the job while a worker has it
+    #[arg(long, value_enum, default_value_t = Cancel::AtOnce)]
+    cancel: Cancel,
+    /// An attempt that takes longer fails, or what OUTCOME says: again (the job is ready again),
+    /// fail-attempt, end (as timed out), or alert (it goes on, and shows the alert)
+    #[arg(long, value_name = "TIME[,OUTCOME]", value_parser = deadline)]
+    attempt_timeout: Option<Deadline>,
+    /// A job that takes longer, waiting and retries included, ends as timed out, or OUTCOME
+    #[arg(long, value_name = "TIME[,OUTCOME]", value_parser = deadline)]
+    total_timeout: Option<Deadline>,
+    /// A job that no worker takes for this long ends as timed out, or OUTCOME
+    #[arg(long, value_name = "TIME[,OUTCOME]", value_parser = deadline)]
+    waiting_timeout: Option<Deadline>,
+    /// What follows when the worker is silent until its lease has ended
+    #[arg(long, value_enum, default_value_t = Outcome::Again, value_name = "OUTCOME")]
+    lease_timeout: Outcome,
     /// Static metadata, a JSON object
     #[arg(long, value_name = "JSON")]
     headers: Option<String>,
@@ -95,6 +98,55 @@ enum Exhausted {
     Fail,
 }
 
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Cancel {
+    /// It ends
+    AtOnce,
+    /// Its worker is asked to stop; a completion that comes first does not count
+    Cooperative,
+    /// Its worker is asked to stop; a completion that comes first counts
+    CompletionCounts,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Outcome {
+    /// The job is ready again
+    Again,
+    /// The attempt has failed
+    FailAttempt,
+    /// The job ends as timed out
+    End,
+    /// The job goes on, and shows the alert
+    Alert,
+}
+
+impl Outcome {
+    fn wire(self) -> v1::DeadlineOutcome {
+        match self {
+            Self::Again => v1::DeadlineOutcome::Again,
+            Self::FailAttempt => v1::DeadlineOutcome::FailAttempt,
+            Self::End => v1::DeadlineOutcome::End,
+            Self::Alert => v1::DeadlineOutcome::Alert,
+        }
+    }
+}
+
+/// A deadline, with what it does if that was said.
+#[derive(Debug, Clone, Copy)]
+struct Deadline {
+    after: Duration,
+    outcome: Option<Outcome>,
+}
+
+/// Reads for instance `10m` or `10m,alert`.
+fn deadline(text: &str) -> Result<Deadline, String> {
+    let (after, outcome) = match text.split_once(',') {
+        Some((after, outcome)) => (after, Some(Outcome::from_str(outcome, false)?)),
+        None => (text, None),
+    };
+    Ok(Deadline { after: duration(after)?, outcome })
+}
+
 pub(crate) async fn run(online: &Online, args: CreateArgs) -> Result<(), Failure> {
     let template = new_job(online, &args)?;
     if args.lines {
@@ -105,7 +157,7 @@ pub(crate) async fn run(online: &Online, args: CreateArgs) -> Result<(), Failure
     if args.wait {
         return wait(online, created.key).await;
     }
-    let value = json!({ "key": created.key, "existing": created.existing });
+    let value = json!({ "key": json::key(created.key), "existing": created.existing });
     online.out.show(&value, || {
         if created.existing {
             format!("{} (it exists already: this request was made before)", created.key)
@@ -120,17 +172,20 @@ fn new_job(online: &Online, args: &CreateArgs) -> Result<v1::NewJob, Failure> {
     if !headers.is_empty() && serde_json::from_slice::<serde_json::Value>(&headers).is_err() {
         return Err(Failure::new("--headers is not JSON"));
     }
-    let deadline = |after: Option<Duration>, outcome: v1::DeadlineOutcome| {
-        after.map(|after| v1::Deadline { after_ms: millis(after), outcome: outcome.into() })
+    let deadline = |given: Option<Deadline>, usual: Outcome| {
+        given.map(|Deadline { after, outcome }| v1::Deadline {
+            after_ms: millis(after),
+            outcome: outcome.unwrap_or(usual).wire().into(),
+        })
     };
     let exhausted = match args.exhausted {
         Exhausted::Incident => v1::Exhausted::Incident,
         Exhausted::Fail => v1::Exhausted::Fail,
     };
-    let cancel = if args.cooperative_cancel {
-        v1::CancelPolicy::Cooperative
-    } else {
-        v1::CancelPolicy::AtOnce
+    let cancel = match args.cancel {
+        Cancel::AtOnce => v1::CancelPolicy::AtOnce,
+        Cancel::Cooperative => v1::CancelPolicy::Cooperative,
+        Cancel::CompletionCounts => v1::CancelPolicy::CooperativeCompletionCounts,
     };
     let options = v1::JobOptions {
         headers,
@@ -141,11 +196,11 @@ fn new_job(online: &Online, args: &CreateArgs) -> Result<v1::NewJob, Failure> {
         rate_key: args.rate_key.clone(),
         retry: args.retry,
         exhausted: exhausted.into(),
-        waiting: deadline(args.waiting_timeout, v1::DeadlineOutcome::End),
-        attempt: deadline(args.attempt_timeout, v1::DeadlineOutcome::FailAttempt),
-        total: deadline(args.total_timeout, v1::DeadlineOutcome::End),
+        waiting: deadline(args.waiting_timeout, Outcome::End),
+        attempt: deadline(args.attempt_timeout, Outcome::FailAttempt),
+        total: deadline(args.total_timeout, Outcome::End),
         cancel: cancel.into(),
-        ..v1::JobOptions::default()
+        lease_outcome: args.lease_timeout.wire().into(),
     };
     Ok(v1::NewJob {
         tenant: online.tenant.clone(),
@@ -201,7 +256,7 @@ async fn create_lines(online: &Online, template: &v1::NewJob) -> Result<(), Fail
         for result in online.client.create_jobs(batch).await? {
             match result {
                 Ok(job) if online.out.json => {
-                    online.out.line(&json!({ "key": job.key }).to_string())?;
+                    online.out.line(&json!({ "key": json::key(job.key) }).to_string())?;
                     created += 1;
                 }
                 Ok(_) => created += 1,
@@ -225,7 +280,7 @@ async fn wait(online: &Online, key: u64) -> Result<(), Failure> {
         is_at_rest(job.state()) || job.state() == v1::JobState::Incident
     })
     .await?;
-    online.out.show(&job_json(&job), || job_text(&job))?;
+    online.out.show(&json::job(&job), || job_text(&job))?;
     match job.state() {
         v1::JobState::Completed => Ok(()),
         v1::JobState::Incident => Err(Failure::new(format!("job {key} waits for a person"))
@@ -237,58 +292,5 @@ async fn wait(online: &Online, key: u64) -> Result<(), Failure> {
         | v1::JobState::Backoff
         | v1::JobState::Failed
         | v1::JobState::Cancelled => Err(Failure::new(format!("job {key} did not complete"))),
-    }
-}
-
-fn retry_policy(text: &str) -> Result<v1::RetryPolicy, String> {
-    let (kind, rest) = text.split_once(':').ok_or("expected for instance exponential:1s,2,5m")?;
-    let mut parts = rest.split(',');
-    let delay_ms = millis(duration(parts.next().unwrap_or_default())?);
-    let mut optional = |reader: &dyn Fn(&str) -> Result<u64, String>, default| {
-        parts.next().map_or(Ok(default), reader)
-    };
-    let time = |text: &str| duration(text).map(millis);
-    let number = |text: &str| text.parse().map_err(|_| format!("{text:?} is no number"));
-    let policy = match kind {
-        "fixed" => Policy::Fixed(v1::retry_policy::Fixed { delay_ms, jitter_ms: 0 }),
-        "linear" => {
-            let cap_ms = optional(&time, 0)?;
-            Policy::Linear(v1::retry_policy::Linear { delay_ms, scale: 1, cap_ms, jitter_ms: 0 })
-        }
-        "exponential" => {
-            let base = u32::try_from(optional(&number, 2)?).map_err(|error| error.to_string())?;
-            let cap_ms = optional(&time, 0)?;
-            Policy::Exponential(v1::retry_policy::Exponential {
-                delay_ms,
-                base,
-                cap_ms,
-                ..v1::retry_policy::Exponential::default()
-            })
-        }
-        _ => return Err(format!("{kind:?} is not fixed, linear or exponential")),
-    };
-    match parts.next() {
-        Some(more) => Err(format!("{more:?} is one part too many")),
-        None => Ok(v1::RetryPolicy { policy: Some(policy) }),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn retry_policies_are_read() {
-        let policy = |text| retry_policy(text).unwrap().policy.unwrap();
-        let Policy::Exponential(exponential) = policy("exponential:1s,3,5m") else { panic!() };
-        assert_eq!(
-            (exponential.delay_ms, exponential.base, exponential.cap_ms),
-            (1_000, 3, 300_000)
-        );
-        let Policy::Fixed(fixed) = policy("fixed:250ms") else { panic!() };
-        assert_eq!(fixed.delay_ms, 250);
-        for text in ["fixed", "never:1s", "fixed:1s,2", "exponential:1s,x", "linear:"] {
-            assert!(retry_policy(text).is_err(), "{text}");
-        }
     }
 }

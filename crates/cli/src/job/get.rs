@@ -4,7 +4,8 @@ use clap::Args;
 
 use crate::args::Online;
 use crate::failure::Failure;
-use crate::show::{job_json, job_text};
+use crate::json;
+use crate::show::job_text;
 
 #[derive(Debug, Args)]
 pub(crate) struct GetArgs {
@@ -14,5 +15,5 @@ pub(crate) struct GetArgs {
 
 pub(crate) async fn run(online: &Online, args: &GetArgs) -> Result<(), Failure> {
     let job = online.client.job(args.key).await?;
-    online.out.show(&job_json(&job), || job_text(&job))
+    online.out.show(&json::job(&job), || job_text(&job))
 }

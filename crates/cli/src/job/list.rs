@@ -6,8 +6,9 @@ use windlass_worker::v1;
 
 use crate::args::Online;
 use crate::failure::Failure;
+use crate::json;
 use crate::output::table;
-use crate::show::{job_json, state};
+use crate::show::state;
 use crate::units::seen_from_now;
 
 /// Asked for at once.
@@ -82,7 +83,7 @@ pub(crate) async fn run(online: &Online, args: ListArgs) -> Result<(), Failure> 
             break;
         }
     }
-    let listed: Vec<Value> = jobs.iter().map(job_json).collect();
+    let listed: Vec<Value> = jobs.iter().map(json::job).collect();
     let value = json!({ "jobs": listed, "next_cursor": request.cursor });
     online.out.show(&value, || {
         if jobs.is_empty() {

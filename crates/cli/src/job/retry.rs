@@ -7,6 +7,7 @@ use windlass_worker::v1;
 use super::create::input;
 use crate::args::Online;
 use crate::failure::Failure;
+use crate::json;
 use crate::show::state;
 use crate::units::moment;
 
@@ -28,7 +29,7 @@ pub(crate) async fn run(online: &Online, args: &RetryArgs) -> Result<(), Failure
     match job.state() {
         v1::JobState::Incident => {
             online.client.resolve_incident(key, args.retries).await?;
-            let value = json!({ "key": key, "copied": false });
+            let value = json!({ "key": json::key(key), "copied": false });
             online.out.show(&value, || format!("job {key} is ready again"))
         }
         v1::JobState::Failed | v1::JobState::Cancelled | v1::JobState::Completed => {
@@ -71,7 +72,11 @@ async fn copy(online: &Online, job: v1::JobView, args: &RetryArgs) -> Result<(),
         ..v1::NewJob::default()
     };
     let created = online.client.create_job(again).await?;
-    let value = json!({ "key": created.key, "copied": true, "copy_of": job.key });
+    let value = json!({
+        "key": json::key(created.key),
+        "copied": true,
+        "copy_of": json::key(job.key),
+    });
     online
         .out
         .show(&value, || format!("job {} does the work of job {} again", created.key, job.key))

@@ -8,7 +8,8 @@ use windlass_worker::v1;
 
 use crate::args::Online;
 use crate::failure::Failure;
-use crate::show::{bytes_json, bytes_text, is_at_rest, state};
+use crate::json;
+use crate::show::{bytes_text, is_at_rest, state};
 use crate::units::{now_ms, utc};
 
 /// How soon the job is looked at again, at first.
@@ -93,14 +94,14 @@ impl Seen {
                     text.push_str(&format!(", {word} {what}"));
                 }
             }
-            let value = json!({
+            let mut value = json!({
                 "state": name,
                 "attempt": job.attempt,
-                "worker": job.worker,
-                "message": job.message,
-                "result": bytes_json(&job.result),
+                "worker": json::some(&job.worker),
+                "message": json::some(&job.message),
             });
-            self.event(online, value, &text)?;
+            json::bytes(&mut value, "result", &job.result);
+            self.event(online, json::terse(value), &text)?;
         }
         Ok(())
     }

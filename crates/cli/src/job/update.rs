@@ -8,6 +8,7 @@ use windlass_worker::v1;
 
 use crate::args::Online;
 use crate::failure::Failure;
+use crate::json;
 use crate::units::{duration, millis};
 
 #[derive(Debug, Args)]
@@ -30,11 +31,13 @@ pub(crate) async fn run(online: &Online, args: &UpdateArgs) -> Result<(), Failur
     let key = args.key;
     let request = v1::UpdateJobRequest {
         key,
-        activation: None,
         retries: args.retries,
         priority: args.priority,
         lease_ms: args.lease.map(millis),
+        ..v1::UpdateJobRequest::default()
     };
     online.client.update_job(request).await?;
-    online.out.show(&json!({ "key": key, "updated": true }), || format!("job {key} is updated"))
+    online.out.show(&json!({ "key": json::key(key), "updated": true }), || {
+        format!("job {key} is updated")
+    })
 }

@@ -1,10 +1,10 @@
 //! `windlass job why`: where a job is in its queue and why it is not running.
 
 use clap::Args;
-use serde_json::json;
 
 use crate::args::Online;
 use crate::failure::Failure;
+use crate::json;
 use crate::output::fields;
 use crate::show::state;
 use crate::units::{grouped, moment};
@@ -17,20 +17,8 @@ pub(crate) struct WhyArgs {
 
 pub(crate) async fn run(online: &Online, args: &WhyArgs) -> Result<(), Failure> {
     let why = online.client.why_job(args.key).await?;
-    let value = json!({
-        "key": args.key,
-        "state": state(why.state()),
-        "reason": why.reason,
-        "text": why.text,
-        "position": why.position,
-        "lane_rank": why.lane_rank,
-        "until_ms": why.until_ms,
-        "worker": why.worker,
-        "waiting_workers": why.waiting_workers,
-        "limit_key": why.limit_key,
-        "limit_max": why.limit_max,
-        "limit_used": why.limit_used,
-    });
+    let mut value = json::why(&why);
+    value["key"] = json::key(args.key);
     online.out.show(&value, || {
         let limit = if why.limit_key.is_empty() {
             String::new()

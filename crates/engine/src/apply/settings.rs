@@ -81,8 +81,7 @@ impl State {
     ) {
         if !self.limits.contains_key(&id) {
             let limit = crate::state::new_limit(tenant, name);
-            self.limit_names.insert((limit.tenant.clone(), limit.name.clone()), id);
-            self.limits.insert(id, limit);
+            self.keep_limit(id, limit);
             self.last_limit = self.last_limit.max(id.0);
         }
         self.mark_limit(id);

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use windlass_record::command::JobOptions;
-use windlass_record::event::{FailureCounts, IncidentKind};
+use windlass_record::event::{DeadlineKind, FailureCounts, IncidentKind};
 use windlass_record::id::{JobKey, Payload};
 use windlass_record::policy::{CancelPolicy, Deadlines, Dialect, Exhausted, RetryPolicy};
 
@@ -177,6 +177,21 @@ impl Job {
     /// Whether its worker has been asked to stop.
     pub fn cancel_asked(&self) -> bool {
         self.flags.has(Flags::CANCEL_ASKED)
+    }
+
+    /// Deadlines with the outcome alert that have passed. That of the lease is forgotten with it, that of
+    /// an attempt with the attempt, that of waiting with the stay.
+    pub fn alerts(&self) -> impl Iterator<Item = DeadlineKind> + use<> {
+        let flags = self.flags;
+        [
+            (DeadlineKind::Lease, Flags::ALERTED_LEASE),
+            (DeadlineKind::Waiting, Flags::ALERTED_WAITING),
+            (DeadlineKind::Attempt, Flags::ALERTED_ATTEMPT),
+            (DeadlineKind::Total, Flags::ALERTED_TOTAL),
+        ]
+        .into_iter()
+        .filter(move |(_, flag)| flags.has(*flag))
+        .map(|(kind, _)| kind)
     }
 
     /// What follows a failure.

@@ -5,12 +5,14 @@
 //! oldest first. The rules stand in [`fair::gates`](super::fair).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use windlass_record::id::QueueId;
 use windlass_record::policy::LimitSettings;
 
 use super::fair::Side;
+use super::{PairName, State};
 
 /// One of the two ways in which a key can be full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +128,60 @@ impl GateState {
     }
 }
 
+/// A limit key as operators see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LimitView {
+    /// The wall of security.
+    pub tenant: Arc<str>,
+    /// The key.
+    pub name: Arc<str>,
+    /// What it lets pass.
+    pub settings: LimitSettings,
+    /// Nobody set it: it is what the queue of its jobs says, and goes when none uses it.
+    pub of_queue: bool,
+    /// Jobs of it that are active.
+    pub active: u32,
+    /// Activations within the window that ends now.
+    pub activated: u32,
+}
+
+impl State {
+    /// The limit key with this name, as it is at `now_ms`.
+    pub fn limit_named(&self, tenant: &str, name: &str, now_ms: u64) -> Option<LimitView> {
+        let id = self.limit_names.get(&(tenant, name) as &dyn PairName)?;
+        Some(self.limit(*id).view(now_ms))
+    }
+
+    /// The limit keys of a tenant whose name comes after `after`, in order.
+    pub fn limits_after<'a>(
+        &'a self,
+        tenant: &'a str,
+        after: &'a str,
+        now_ms: u64,
+    ) -> impl Iterator<Item = LimitView> + 'a {
+        let from = &(tenant, after) as &dyn PairName;
+        self.limits_in_order
+            .range::<dyn PairName, _>((Bound::Excluded(from), Bound::Unbounded))
+            .take_while(move |((of, _), _)| **of == *tenant)
+            .map(move |(_, id)| self.limit(*id).view(now_ms))
+    }
+}
+
 impl Limit {
+    fn view(&self, now_ms: u64) -> LimitView {
+        let window_ms = self.settings.rate.map_or(0, |rate| rate.window_ms);
+        let has_left = |at_ms: &u64| at_ms.saturating_add(window_ms) <= now_ms;
+        let activated = self.handed_ms.len() - self.handed_ms.partition_point(has_left);
+        LimitView {
+            tenant: self.tenant.clone(),
+            name: self.name.clone(),
+            settings: self.settings,
+            of_queue: self.implied,
+            active: self.active,
+            activated: u32::try_from(activated).unwrap_or(u32::MAX),
+        }
+    }
+
     pub(crate) fn new(tenant: Arc<str>, name: Arc<str>) -> Limit {
         Limit {
             tenant,

@@ -1,5 +1,6 @@
 //! Names in pairs: (tenant, queue) and (tenant, limit key).
 
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// Looks up a pair of names without making owned ones.
@@ -32,6 +33,18 @@ impl PartialEq for dyn PairName + '_ {
 }
 
 impl Eq for dyn PairName + '_ {}
+
+impl PartialOrd for dyn PairName + '_ {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for dyn PairName + '_ {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.pair().cmp(&other.pair())
+    }
+}
 
 impl<'a> std::borrow::Borrow<dyn PairName + 'a> for (Arc<str>, Arc<str>) {
     fn borrow(&self) -> &(dyn PairName + 'a) {

@@ -286,6 +286,7 @@ impl Pair {
             retries: None,
             priority: Some(priority),
             lease_ms: None,
+            tenant: None,
         };
         self.check.give(Command::UpdateJob(command)).expect("it lives");
         self.naive.jobs[job].priority = priority;

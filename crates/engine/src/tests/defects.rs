@@ -302,7 +302,15 @@ fn d15_a_transition_is_whole() {
         documents: vec![write],
     };
     let refused = check.give(Command::CompleteJob(complete));
-    assert_eq!(refused, Err(Rejection::DocumentVersion { index: 0, actual: 0 }));
+    assert_eq!(
+        refused,
+        Err(Rejection::DocumentVersion {
+            kind: "k".into(),
+            id: "d".into(),
+            expected: 1,
+            actual: 0,
+        })
+    );
     assert_eq!(check.state_of(key), Some(JobState::Active));
 }
 

@@ -131,6 +131,7 @@ fn limits(state: &State, out: &mut Vec<String>) {
         ));
     }
     all(out, "limit name", &state.limit_names);
+    all(out, "limit in order", &state.limits_in_order);
     all(out, "rate wake", &state.rate_wakes);
 }
 

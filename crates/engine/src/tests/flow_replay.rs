@@ -260,6 +260,7 @@ impl World {
             retries: Some(self.random.below(3) as i32),
             priority: Some(self.random.below(3) as i32),
             lease_ms: None,
+            tenant: None,
         };
         let _refused = self.check.give(Command::UpdateJob(update));
     }
@@ -400,9 +401,13 @@ impl World {
             retries: Some(1),
             priority: None,
             lease_ms: None,
+            tenant: None,
         }));
-        let resolved =
-            self.check.give(Command::ResolveIncident(ResolveIncident { key, retries: None }));
+        let resolved = self.check.give(Command::ResolveIncident(ResolveIncident {
+            key,
+            retries: None,
+            tenant: None,
+        }));
         // The steps behind the update may have ended it.
         let is_gone = matches!(resolved, Err(Rejection::IncidentNotFound { .. }));
         assert!(resolved.is_ok() || is_gone, "{resolved:?}");

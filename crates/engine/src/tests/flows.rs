@@ -313,7 +313,7 @@ impl Check {
     }
 
     pub(super) fn resolve(&mut self, incident: Key) {
-        let command = ResolveIncident { key: incident, retries: None };
+        let command = ResolveIncident { key: incident, retries: None, tenant: None };
         self.give(Command::ResolveIncident(command)).expect("it waits");
         self.settle();
     }
@@ -325,6 +325,7 @@ impl Check {
             retries: Some(retries),
             priority: None,
             lease_ms: None,
+            tenant: None,
         };
         self.give(Command::UpdateJob(update)).expect("it lives");
     }

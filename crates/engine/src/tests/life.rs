@@ -151,8 +151,11 @@ fn act(check: &mut Check, key: JobKey, verb: Verb) -> Result<(), Rejection> {
             retries: Some(7),
             priority: Some(3),
             lease_ms: None,
+            tenant: None,
         }),
-        Verb::Resolve => Command::ResolveIncident(ResolveIncident { key, retries: Some(1) }),
+        Verb::Resolve => {
+            Command::ResolveIncident(ResolveIncident { key, retries: Some(1), tenant: None })
+        }
     };
     check.give(command).map(|_| ())
 }

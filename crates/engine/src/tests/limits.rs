@@ -154,6 +154,7 @@ fn a_group_keeps_its_turn_when_its_job_moves() {
             retries: None,
             priority: Some(5),
             lease_ms: None,
+            tenant: None,
         }))
         .expect("it lives");
     let settings =

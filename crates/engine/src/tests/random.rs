@@ -157,6 +157,7 @@ impl World {
                 key: self.key(check),
                 force: self.random.one_in(3),
                 reason: "unwanted".into(),
+                tenant: None,
             }),
             31 => Command::ExtendLease(ExtendLease {
                 lease: self.lease(check),
@@ -178,10 +179,12 @@ impl World {
                 retries: self.random.one_in(2).then_some(2),
                 priority: self.random.one_in(2).then(|| self.priority()),
                 lease_ms: self.random.one_in(3).then_some(300),
+                tenant: None,
             }),
             35 => Command::ResolveIncident(ResolveIncident {
                 key: self.incident(check),
                 retries: self.random.one_in(2).then_some(2),
+                tenant: None,
             }),
             36 if self.random.one_in(3) => Command::ConfigureQueue(ConfigureQueue {
                 queue: queue_name(self.queue()),

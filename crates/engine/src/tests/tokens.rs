@@ -132,6 +132,7 @@ fn an_update_may_omit_the_token() {
             retries: Some(1),
             priority: None,
             lease_ms: Some(5),
+            tenant: None,
         };
         let result = check.give(Command::UpdateJob(command)).map(|_| ());
         assert_eq!(outcome(result), expected);
@@ -148,7 +149,8 @@ fn activation_numbers_only_grow() {
         assert_eq!(token, Token { key, activation: number });
         let command = FailJob { lease: token.into(), retries: Some(0), ..failure(key) };
         check.give(Command::FailJob(command)).expect("it is held");
-        let resolve = windlass_record::command::ResolveIncident { key, retries: Some(1) };
+        let resolve =
+            windlass_record::command::ResolveIncident { key, retries: Some(1), tenant: None };
         check.give(Command::ResolveIncident(resolve)).expect("it waits");
     }
 }
@@ -254,8 +256,11 @@ fn a_fenced_job_is_only_for_those_who_ask_with_tokens() {
         }),
         ("an incident was resolved", |check, token| {
             say(check, Word::Throw, token.into()).expect("it is held");
-            let resolve =
-                windlass_record::command::ResolveIncident { key: token.key, retries: Some(1) };
+            let resolve = windlass_record::command::ResolveIncident {
+                key: token.key,
+                retries: Some(1),
+                tenant: None,
+            };
             check.give(Command::ResolveIncident(resolve)).expect("it waits");
         }),
     ];

@@ -139,7 +139,7 @@ mod tests {
         check.create(job("q", "a", 0));
         for (command, expected) in [
             (ask(4, 1, 5, "w"), "4 jobs of an activation is over the limit of 3"),
-            (ask(1, 1, 0, "w"), "lease is out of range"),
+            (ask(1, 1, 0, "w"), "lease must be at least 1 ms"),
             (ask(1, 1, 10, "w"), "10 milliseconds of a duration is over the limit of 9"),
             (ask(1, 1, 5, "123456789"), "9 bytes of a name is over the limit of 8"),
         ] {

@@ -15,7 +15,7 @@ pub(super) fn decide<S: Sink>(
     step: &mut Step<'_, S>,
     command: &CancelJob,
 ) -> Result<Answer, Rejection> {
-    let slot = step.job_for(command.key, Verb::Cancel)?;
+    let slot = step.job_of(command.tenant.as_deref(), command.key, Verb::Cancel)?;
     if step.state.flow.element_of_job(command.key).is_some() {
         // Its element would wait for ever: the instance is cancelled, or the element ended by hand.
         let (key, verb) = (command.key, Verb::Cancel.name());

@@ -241,7 +241,12 @@ impl Check {
     }
 
     pub(crate) fn cancel(&mut self, key: JobKey, force: bool) -> Result<Answer, Rejection> {
-        self.give(Command::CancelJob(CancelJob { key, force, reason: "not wanted".into() }))
+        self.give(Command::CancelJob(CancelJob {
+            key,
+            force,
+            reason: "not wanted".into(),
+            tenant: None,
+        }))
     }
 }
 

@@ -22,7 +22,10 @@ pub(super) fn decide_queue<S: Sink>(
     if let PriorityRule::Scheme { high, low } = settings.priority
         && !(1..=1_000_000).contains(&high.saturating_add(low))
     {
-        return Err(Rejection::OutOfRange { field: "counting scheme" });
+        return Err(Rejection::OutOfRange {
+            field: "counting scheme",
+            must: "from 1 to 1000000 turns in all",
+        });
     }
     step.duration(settings.aging_ms)?;
     step.duration(settings.finished_ms)?;
@@ -93,7 +96,7 @@ impl<S: Sink> Step<'_, S> {
 
 fn step_rate_max(given: u32, max: u32) -> Result<(), Rejection> {
     if given == 0 {
-        return Err(Rejection::OutOfRange { field: "rate" });
+        return Err(Rejection::OutOfRange { field: "rate", must: "at least 1 per window" });
     }
     if given > max {
         return Err(Rejection::TooLarge {
@@ -170,8 +173,8 @@ mod tests {
         };
         check.give(limit("k", active_max(1))).expect("there is room for one");
         for (command, expected) in [
-            (scheme(0, 0), "counting scheme is out of range"),
-            (scheme(u32::MAX, 1), "counting scheme is out of range"),
+            (scheme(0, 0), "counting scheme must be from 1 to 1000000 turns in all"),
+            (scheme(u32::MAX, 1), "counting scheme must be from 1 to 1000000 turns in all"),
             (
                 configure(
                     QueueSettings { aging_ms: 1001, finished_ms: 0, ..QueueSettings::DEFAULT },
@@ -184,8 +187,8 @@ mod tests {
                 "the limit of 0 queues of a partition is reached: try again later",
             ),
             (limit("", active_max(1)), "limit key must not be empty"),
-            (limit("k", rate(0, 5)), "rate is out of range"),
-            (limit("k", rate(5, 0)), "rate window is out of range"),
+            (limit("k", rate(0, 5)), "rate must be at least 1 per window"),
+            (limit("k", rate(5, 0)), "rate window must be at least 1 ms"),
             (limit("k", rate(11, 5)), "11 activations of a rate window is over the limit of 10"),
             (
                 limit("other", active_max(1)),

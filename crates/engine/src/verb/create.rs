@@ -89,7 +89,7 @@ pub(super) fn check_form<S: Sink>(
     step.optional_name("group", &command.group)?;
     at_most(Bound::PayloadBytes, command.payload.len(), step.bounds.payload_bytes_max)?;
     if command.retries < 0 {
-        return Err(Rejection::OutOfRange { field: "retries" });
+        return Err(Rejection::OutOfRange { field: "retries", must: "from 0 to 2147483647" });
     }
     match &command.options {
         Some(options) => check_options(step, options),
@@ -353,14 +353,14 @@ mod tests {
                 CreateJob { queue: tenant("12345"), ..plain() },
                 "5 bytes of a name is over the limit of 4",
             ),
-            (CreateJob { queue: tenant("a\0"), ..plain() }, "tenant is out of range"),
+            (CreateJob { queue: tenant("a\0"), ..plain() }, "tenant must be free of zero bytes"),
             (CreateJob { job_type: long(), ..plain() }, "5 bytes of a name is over the limit of 4"),
             (CreateJob { group: long(), ..plain() }, "5 bytes of a name is over the limit of 4"),
             (
                 CreateJob { payload: Bytes::from([0; 5]), ..plain() },
                 "5 bytes of a payload is over the limit of 4",
             ),
-            (CreateJob { retries: -1, ..plain() }, "retries is out of range"),
+            (CreateJob { retries: -1, ..plain() }, "retries must be from 0 to 2147483647"),
             (CreateJob { due: Due::At(u64::MAX), ..plain() }, "milliseconds of a duration"),
             (
                 CreateJob { due: Due::After(1001), ..plain() },
@@ -404,7 +404,10 @@ mod tests {
                 }),
                 "milliseconds of a duration is over the limit of 1000",
             ),
-            (with(JobOptions { deadlines: soon(0), ..default() }), "deadline is out of range"),
+            (
+                with(JobOptions { deadlines: soon(0), ..default() }),
+                "deadline must be at least 1 ms",
+            ),
             (
                 with(JobOptions { deadlines: soon(1001), ..default() }),
                 "1001 milliseconds of a duration is over the limit of 1000",

@@ -33,7 +33,7 @@ impl<S: Sink> Step<'_, S> {
         at_most(Bound::DocumentsPerCommand, writes.len(), per_command)?;
         // What the writes before have made of it: they are applied one after the other.
         let mut versions = FxHashMap::default();
-        for (index, write) in (0..).zip(writes) {
+        for write in writes {
             self.name("tenant", &write.tenant)?;
             self.name("document kind", &write.kind)?;
             self.name("document id", &write.id)?;
@@ -43,8 +43,11 @@ impl<S: Sink> Step<'_, S> {
                 self.state.documents.get(name).map_or(0, |old| old.version)
             });
             let actual = *version;
-            if write.expected_version.is_some_and(|expected| expected != actual) {
-                return Err(Rejection::DocumentVersion { index, actual });
+            if let Some(expected) = write.expected_version
+                && expected != actual
+            {
+                let (kind, id) = (write.kind.clone(), write.id.clone());
+                return Err(Rejection::DocumentVersion { kind, id, expected, actual });
             }
             *version = if write.bytes.is_some() { actual + 1 } else { 0 };
         }
@@ -104,6 +107,11 @@ mod tests {
         }
     }
 
+    fn other(id: &str, expected: u64, actual: u64) -> Result<Answer, Rejection> {
+        let (kind, id) = ("k".into(), id.into());
+        Err(Rejection::DocumentVersion { kind, id, expected, actual })
+    }
+
     fn put(check: &mut Check, documents: Vec<DocumentWrite>) -> Result<Answer, Rejection> {
         check.give(Command::PutDocuments(PutDocuments { documents }))
     }
@@ -134,7 +142,7 @@ mod tests {
             let said = put(&mut check, vec![write("x", expected_version, bytes)]);
             let expected = match expected {
                 Ok(version) => Ok(Answer::Versions(vec![version])),
-                Err(actual) => Err(Rejection::DocumentVersion { index: 0, actual }),
+                Err(actual) => other("x", expected_version.unwrap_or_default(), actual),
             };
             assert_eq!(said, expected, "{expected_version:?} {bytes:?}");
         }
@@ -146,10 +154,7 @@ mod tests {
     fn writes_of_one_command_follow_each_other() {
         let mut check = Check::new();
         let x = |expected, bytes| write("x", Some(expected), bytes);
-        assert_eq!(
-            put(&mut check, vec![x(0, Some("a")), x(0, Some("b"))]),
-            Err(Rejection::DocumentVersion { index: 1, actual: 1 })
-        );
+        assert_eq!(put(&mut check, vec![x(0, Some("a")), x(0, Some("b"))]), other("x", 0, 1));
         let all = vec![x(0, Some("a")), x(1, Some("b")), x(2, None), x(0, Some("c"))];
         assert_eq!(put(&mut check, all), Ok(Answer::Versions(vec![1, 2, 0, 1])));
         assert_eq!(bytes(&check, "x").as_deref(), Some("c"));
@@ -159,7 +164,7 @@ mod tests {
     fn all_or_nothing() {
         let mut check = Check::new();
         let both = vec![write("x", Some(0), Some("1")), write("y", Some(1), Some("1"))];
-        let refused = Err(Rejection::DocumentVersion { index: 1, actual: 0 });
+        let refused = other("y", 1, 0);
         assert_eq!(put(&mut check, both.clone()), refused);
         assert_eq!(bytes(&check, "x"), None);
 

@@ -4,7 +4,7 @@ use windlass_record::bound::{Bound, cut};
 use windlass_record::command::Lease;
 use windlass_record::id::JobKey;
 use windlass_record::policy::DeadlineOutcome;
-use windlass_record::rejection::Rejection;
+use windlass_record::rejection::{NAME_MUST, Rejection};
 
 use crate::lifecycle::{JobState, Verb, allows};
 use crate::rights::rights;
@@ -28,7 +28,23 @@ impl<S: Sink> Step<'_, S> {
         Err(Rejection::JobInWrongState { key, state: job.state.name(), verb: verb.name() })
     }
 
-    /// The same, for a worker's word: its token must be the newest, and must be there once the job
+    /// The same, for an operator's word: a job of another tenant than the one that is named does not
+    /// exist for whoever named it.
+    pub(super) fn job_of(
+        &self,
+        tenant: Option<&str>,
+        key: JobKey,
+        verb: Verb,
+    ) -> Result<Slot, Rejection> {
+        if let (Some(tenant), Some(slot)) = (tenant, self.state.find(key))
+            && !self.state.is_of(slot, tenant)
+        {
+            return Err(Rejection::JobNotFound { key });
+        }
+        self.job_for(key, verb)
+    }
+
+    /// The same as [`Step::job_for`], for a worker's word: its token must be the newest, and must be there once the job
     /// was leased with one.
     pub(super) fn job_held(&self, lease: Lease, verb: Verb) -> Result<Slot, Rejection> {
         let key = lease.key;
@@ -68,7 +84,7 @@ impl<S: Sink> Step<'_, S> {
     pub(super) fn optional_name(&self, field: &'static str, name: &str) -> Result<(), Rejection> {
         at_most(Bound::NameBytes, name.len(), self.bounds.name_bytes_max)?;
         if name.contains('\0') {
-            return Err(Rejection::OutOfRange { field });
+            return Err(Rejection::OutOfRange { field, must: NAME_MUST });
         }
         Ok(())
     }
@@ -88,7 +104,7 @@ impl<S: Sink> Step<'_, S> {
     /// A span of time that must not be empty.
     pub(super) fn positive(&self, field: &'static str, duration_ms: u64) -> Result<(), Rejection> {
         if duration_ms == 0 {
-            return Err(Rejection::OutOfRange { field });
+            return Err(Rejection::OutOfRange { field, must: "at least 1 ms" });
         }
         self.duration(duration_ms)
     }

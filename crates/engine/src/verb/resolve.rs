@@ -15,16 +15,22 @@ pub(super) fn decide<S: Sink>(
     command: &ResolveIncident,
 ) -> Result<Answer, Rejection> {
     if command.retries.is_some_and(|retries| retries < 0) {
-        return Err(Rejection::OutOfRange { field: "retries" });
+        return Err(Rejection::OutOfRange { field: "retries", must: "from 0 to 2147483647" });
+    }
+    let not_found = || Rejection::IncidentNotFound { key: command.key };
+    let tenant = command.tenant.as_deref();
+    let of_process = step.state.flow.tenant_of_incident(command.key);
+    if tenant.is_some() && of_process.is_some() && tenant != of_process {
+        return Err(not_found());
     }
     if windlass_flow::verb::resolve(step, command.key) {
         return Ok(Answer::Done);
     }
-    let not_found = || Rejection::IncidentNotFound { key: command.key };
     let key = step.state.incident_job(command.key).unwrap_or(command.key);
     let slot = step.state.find(key).ok_or_else(not_found)?;
     let job = step.state.job(slot);
-    if job.state != JobState::Incident {
+    let is_of = |tenant| step.state.is_of(slot, tenant);
+    if job.state != JobState::Incident || !tenant.is_none_or(is_of) {
         return Err(not_found());
     }
     let retries = command.retries.unwrap_or(job.retries);
@@ -62,7 +68,12 @@ mod tests {
             (false, None, None, Some(Rejection::NoRetriesLeft { key: JobKey::from_raw(0) })),
             (true, None, None, Some(Rejection::NoRetriesLeft { key: JobKey::from_raw(0) })),
             (true, Some(0), None, Some(Rejection::NoRetriesLeft { key: JobKey::from_raw(0) })),
-            (true, Some(-1), None, Some(Rejection::OutOfRange { field: "retries" })),
+            (
+                true,
+                Some(-1),
+                None,
+                Some(Rejection::OutOfRange { field: "retries", must: "from 0 to 2147483647" }),
+            ),
             (false, Some(2), None, None),
             (true, Some(2), None, None),
             (true, None, Some(2), None),
@@ -76,12 +87,13 @@ mod tests {
                     retries: Some(retries),
                     priority: None,
                     lease_ms: None,
+                    tenant: None,
                 };
                 check.give(Command::UpdateJob(update)).expect("it lives");
                 assert_eq!(check.state_of(key), Some(JobState::Incident), "an update wakes nobody");
             }
             let named = if by_incident { incident } else { key };
-            let resolve = ResolveIncident { key: named, retries: given };
+            let resolve = ResolveIncident { key: named, retries: given, tenant: None };
             let said = check.give(Command::ResolveIncident(resolve));
             match expected {
                 None => {
@@ -101,7 +113,8 @@ mod tests {
     fn only_an_incident_that_waits() {
         let mut check = Check::new();
         let (key, incident) = incident(&mut check);
-        let resolve = |key| Command::ResolveIncident(ResolveIncident { key, retries: Some(1) });
+        let resolve =
+            |key| Command::ResolveIncident(ResolveIncident { key, retries: Some(1), tenant: None });
         check.give(resolve(incident)).expect("it waits");
         for key in [key, incident, JobKey::from_raw(7)] {
             assert_eq!(check.give(resolve(key)), Err(Rejection::IncidentNotFound { key }));
@@ -122,7 +135,7 @@ mod tests {
             .give(Command::FailJob(FailJob { kind: FailureKind::Permanent, ..failure(key) }))
             .expect("held");
         check
-            .give(Command::ResolveIncident(ResolveIncident { key, retries: None }))
+            .give(Command::ResolveIncident(ResolveIncident { key, retries: None, tenant: None }))
             .expect("it waits");
     }
 }

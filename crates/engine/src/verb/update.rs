@@ -15,12 +15,12 @@ pub(super) fn decide<S: Sink>(
 ) -> Result<Answer, Rejection> {
     let key = command.key;
     if command.retries.is_some_and(|retries| retries < 0) {
-        return Err(Rejection::OutOfRange { field: "retries" });
+        return Err(Rejection::OutOfRange { field: "retries", must: "from 0 to 2147483647" });
     }
     if let Some(lease_ms) = command.lease_ms {
         step.positive("lease", lease_ms)?;
     }
-    let slot = step.job_for(key, Verb::Update)?;
+    let slot = step.job_of(command.tenant.as_deref(), key, Verb::Update)?;
     let job = step.state.job(slot);
     if let Some(given) = command.activation
         && given != job.activation
@@ -48,7 +48,14 @@ mod tests {
     use crate::verb::check::{Check, job};
 
     fn nothing(key: windlass_record::id::JobKey) -> UpdateJob {
-        UpdateJob { key, activation: None, retries: None, priority: None, lease_ms: None }
+        UpdateJob {
+            key,
+            activation: None,
+            retries: None,
+            priority: None,
+            lease_ms: None,
+            tenant: None,
+        }
     }
 
     #[test]
@@ -78,9 +85,12 @@ mod tests {
         let key = check.create(job("q", "a", 0));
         let update =
             |lease_ms, retries| Command::UpdateJob(UpdateJob { lease_ms, retries, ..nothing(key) });
-        let out_of_range = |field| Err(Rejection::OutOfRange { field });
-        assert_eq!(check.give(update(None, Some(-1))), out_of_range("retries"));
-        assert_eq!(check.give(update(Some(0), None)), out_of_range("lease"));
+        let out_of_range = |field, must| Err(Rejection::OutOfRange { field, must });
+        assert_eq!(
+            check.give(update(None, Some(-1))),
+            out_of_range("retries", "from 0 to 2147483647")
+        );
+        assert_eq!(check.give(update(Some(0), None)), out_of_range("lease", "at least 1 ms"));
         let verb = Verb::ExtendLease.name();
         let not_leased = Rejection::JobInWrongState { key, state: "ready", verb };
         assert_eq!(check.give(update(Some(5), None)), Err(not_leased));

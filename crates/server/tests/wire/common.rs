@@ -151,7 +151,11 @@ pub(crate) async fn take(grpc: &mut Grpc, queue: &str, jobs_max: u32) -> Vec<v1:
 }
 
 pub(crate) async fn state(grpc: &mut Grpc, key: u64) -> v1::JobState {
-    grpc.get_job(v1::GetJobRequest { key }).await.unwrap().into_inner().state()
+    grpc.get_job(v1::GetJobRequest { key, ..Default::default() })
+        .await
+        .unwrap()
+        .into_inner()
+        .state()
 }
 
 /// Longer than anything here takes; a test that waits this long has failed.

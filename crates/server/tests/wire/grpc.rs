@@ -33,7 +33,8 @@ async fn a_job_lives_from_create_to_complete() {
         documents: Vec::new(),
     };
     grpc.complete_job(request.clone()).await.unwrap();
-    let view = grpc.get_job(v1::GetJobRequest { key }).await.unwrap().into_inner();
+    let view =
+        grpc.get_job(v1::GetJobRequest { key, ..Default::default() }).await.unwrap().into_inner();
     assert_eq!((view.state(), view.outcome.as_str()), (v1::JobState::Completed, "completed"));
     assert_eq!(&view.result[..], b"\"sent\"");
 
@@ -211,7 +212,8 @@ async fn fail_error_release_and_incidents() {
         fail: Some(v1::Fail { message: message.to_owned(), ..Default::default() }),
     };
     grpc.fail_job(fail(taken.activation, "once")).await.unwrap();
-    let view = grpc.get_job(v1::GetJobRequest { key }).await.unwrap().into_inner();
+    let view =
+        grpc.get_job(v1::GetJobRequest { key, ..Default::default() }).await.unwrap().into_inner();
     assert_eq!((view.retries, view.message.as_str()), (0, "once"));
 
     let taken = take(&mut grpc, "q", 1).await.remove(0);
@@ -220,14 +222,17 @@ async fn fail_error_release_and_incidents() {
 
     let taken = take(&mut grpc, "q", 1).await.remove(0);
     grpc.fail_job(fail(taken.activation, "twice")).await.unwrap();
-    let view = grpc.get_job(v1::GetJobRequest { key }).await.unwrap().into_inner();
+    let view =
+        grpc.get_job(v1::GetJobRequest { key, ..Default::default() }).await.unwrap().into_inner();
     assert_eq!(view.state(), v1::JobState::Incident);
     let incident = view.incident.unwrap();
     assert_eq!(incident.kind, "no-retries");
-    let why = grpc.why_job(v1::WhyJobRequest { key }).await.unwrap().into_inner();
+    let why =
+        grpc.why_job(v1::WhyJobRequest { key, ..Default::default() }).await.unwrap().into_inner();
     assert_eq!((why.state(), why.reason.as_str()), (v1::JobState::Incident, "incident"));
 
-    let resolve = |retries| v1::ResolveIncidentRequest { key: incident.key, retries };
+    let resolve =
+        |retries| v1::ResolveIncidentRequest { key: incident.key, retries, ..Default::default() };
     let refused = grpc.resolve_incident(resolve(None)).await.unwrap_err();
     assert_eq!((refused.code(), code(&refused)), (Code::FailedPrecondition, "no-retries-left"));
     grpc.resolve_incident(resolve(Some(2))).await.unwrap();
@@ -239,7 +244,8 @@ async fn fail_error_release_and_incidents() {
         throw: Some(v1::Throw { code: "NO_MONEY".to_owned(), message: "poor".to_owned() }),
     };
     grpc.throw_error(throw).await.unwrap();
-    let view = grpc.get_job(v1::GetJobRequest { key }).await.unwrap().into_inner();
+    let view =
+        grpc.get_job(v1::GetJobRequest { key, ..Default::default() }).await.unwrap().into_inner();
     let incident = view.incident.unwrap();
     assert_eq!((incident.kind.as_str(), incident.code.as_str()), ("error-not-caught", "NO_MONEY"));
 }
@@ -263,7 +269,8 @@ async fn leases_progress_and_logs() {
     let lines = vec!["one".to_owned(), "two".to_owned()];
     grpc.append_log(v1::AppendLogRequest { key, activation, lines }).await.unwrap();
 
-    let view = grpc.get_job(v1::GetJobRequest { key }).await.unwrap().into_inner();
+    let view =
+        grpc.get_job(v1::GetJobRequest { key, ..Default::default() }).await.unwrap().into_inner();
     assert_eq!((view.percent, view.note.as_str(), view.worker.as_str()), (40, "half", "w"));
     assert_eq!(view.log, ["one", "two"]);
 
@@ -273,9 +280,11 @@ async fn leases_progress_and_logs() {
         retries: Some(7),
         priority: Some(-5),
         lease_ms: Some(1_000),
+        ..Default::default()
     };
     grpc.update_job(update).await.unwrap();
-    let view = grpc.get_job(v1::GetJobRequest { key }).await.unwrap().into_inner();
+    let view =
+        grpc.get_job(v1::GetJobRequest { key, ..Default::default() }).await.unwrap().into_inner();
     assert_eq!((view.retries, view.priority), (7, -5));
 }
 
@@ -299,7 +308,12 @@ async fn stale_and_missing_tokens_are_refused_by_name() {
 async fn cancel_at_once_and_by_asking() {
     let bench = Bench::start().await;
     let mut grpc = bench.grpc().await;
-    let cancel = |key, force| v1::CancelJobRequest { key, force, reason: "enough".to_owned() };
+    let cancel = |key, force| v1::CancelJobRequest {
+        key,
+        force,
+        reason: "enough".to_owned(),
+        ..Default::default()
+    };
     let at_once = create(&mut grpc, job("q")).await;
     assert!(!grpc.cancel_job(cancel(at_once, false)).await.unwrap().into_inner().pending);
     assert_eq!(state(&mut grpc, at_once).await, v1::JobState::Cancelled);
@@ -347,7 +361,8 @@ async fn queues_and_limits_are_configured_listed_and_paused() {
     grpc.pause_queue(pause(true)).await.unwrap();
     let key = create(&mut grpc, job("q")).await;
     assert!(take(&mut grpc, "q", 1).await.is_empty());
-    let why = grpc.why_job(v1::WhyJobRequest { key }).await.unwrap().into_inner();
+    let why =
+        grpc.why_job(v1::WhyJobRequest { key, ..Default::default() }).await.unwrap().into_inner();
     assert_eq!(why.reason, "paused");
 
     let queues = grpc.list_queues(v1::ListQueuesRequest::default()).await.unwrap().into_inner();
@@ -374,7 +389,11 @@ async fn queues_and_limits_are_configured_listed_and_paused() {
     create(&mut grpc, limited()).await;
     let second = create(&mut grpc, limited()).await;
     assert_eq!(take(&mut grpc, "limited", 10).await.len(), 1);
-    let why = grpc.why_job(v1::WhyJobRequest { key: second }).await.unwrap().into_inner();
+    let why = grpc
+        .why_job(v1::WhyJobRequest { key: second, ..Default::default() })
+        .await
+        .unwrap()
+        .into_inner();
     assert_eq!((why.reason.as_str(), why.limit_key.as_str()), ("concurrency-full", "cpu"));
     assert_eq!((why.limit_max, why.limit_used), (1, 1));
 }
@@ -544,14 +563,16 @@ async fn bad_input_is_refused_with_a_code_and_a_sentence() {
     assert!(status.message().contains("4 items of a batch is over the limit of 3"), "{status}");
 
     for key in [0, 1, u64::MAX] {
-        let status = grpc.get_job(v1::GetJobRequest { key }).await.unwrap_err();
+        let status =
+            grpc.get_job(v1::GetJobRequest { key, ..Default::default() }).await.unwrap_err();
         assert_eq!((status.code(), code(&status)), (Code::NotFound, "job-not-found"));
-        let status = grpc.why_job(v1::WhyJobRequest { key }).await.unwrap_err();
+        let status =
+            grpc.why_job(v1::WhyJobRequest { key, ..Default::default() }).await.unwrap_err();
         assert_eq!((status.code(), code(&status)), (Code::NotFound, "job-not-found"));
         let cancel = v1::CancelJobRequest { key, ..Default::default() };
         let status = grpc.cancel_job(cancel).await.unwrap_err();
         assert_eq!((status.code(), code(&status)), (Code::NotFound, "job-not-found"));
-        let resolve = v1::ResolveIncidentRequest { key, retries: None };
+        let resolve = v1::ResolveIncidentRequest { key, ..Default::default() };
         let status = grpc.resolve_incident(resolve).await.unwrap_err();
         assert_eq!((status.code(), code(&status)), (Code::NotFound, "incident-not-found"));
     }

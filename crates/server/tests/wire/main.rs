@@ -10,4 +10,5 @@ mod life;
 mod origin;
 mod rest;
 mod schedule;
+mod steer;
 mod stream;

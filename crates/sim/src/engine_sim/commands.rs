@@ -282,11 +282,12 @@ impl Drawer {
                 key,
                 force: self.random.chance(25),
                 reason: "cancel: not wanted".into(),
+                tenant: None,
             }),
             1 | 2 => {
                 let key = incident.filter(|_| self.random.chance(50)).unwrap_or(key);
                 let retries = self.random.chance(80).then_some(retries);
-                Command::ResolveIncident(ResolveIncident { key, retries })
+                Command::ResolveIncident(ResolveIncident { key, retries, tenant: None })
             }
             _ => Command::UpdateJob(UpdateJob {
                 key,
@@ -294,6 +295,7 @@ impl Drawer {
                 retries: self.random.chance(50).then_some(retries),
                 priority: self.random.chance(50).then(|| self.one_of(&[-5, 0, 3, 9])),
                 lease_ms: self.random.chance(25).then(|| self.one_of(&[10, 2_000, 30_000])),
+                tenant: None,
             }),
         }
     }

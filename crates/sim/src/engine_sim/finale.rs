@@ -138,11 +138,11 @@ fn let_everything_run(queues: u64) -> Vec<Command> {
 fn close(key: JobKey, state: JobState, lease_ends: bool) -> Option<Command> {
     match state {
         JobState::Incident => {
-            Some(Command::ResolveIncident(ResolveIncident { key, retries: Some(1) }))
+            Some(Command::ResolveIncident(ResolveIncident { key, retries: Some(1), tenant: None }))
         }
         JobState::Active if !lease_ends => {
             let reason = "cancel: its worker is gone".into();
-            Some(Command::CancelJob(CancelJob { key, force: true, reason }))
+            Some(Command::CancelJob(CancelJob { key, force: true, reason, tenant: None }))
         }
         JobState::Scheduled
         | JobState::Ready

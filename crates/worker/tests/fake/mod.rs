@@ -205,6 +205,8 @@ unscripted! {
     configure_queue(ConfigureQueueRequest) -> ConfigureQueueResponse;
     pause_queue(PauseQueueRequest) -> PauseQueueResponse;
     configure_limit(ConfigureLimitRequest) -> ConfigureLimitResponse;
+    get_limit(GetLimitRequest) -> LimitView;
+    list_limits(ListLimitsRequest) -> ListLimitsResponse;
     put_documents(PutDocumentsRequest) -> PutDocumentsResponse;
     get_document(GetDocumentRequest) -> DocumentView;
     list_documents(ListDocumentsRequest) -> ListDocumentsResponse;

@@ -217,15 +217,14 @@ impl State {
     ) -> Result<(), LoadError> {
         let id = LimitId(number(rest)?.0);
         let (tenant, name): (Arc<str>, Arc<str>) = (from.str()?.into(), from.str()?.into());
-        let mut limit = Limit::new(tenant.clone(), name.clone());
+        let mut limit = Limit::new(tenant, name);
         limit.implied = from.bool()?;
         limit.settings = decode_limit_settings(from)?;
         for _ in 0..from.u64()? {
             limit.handed_ms.push_back(from.u64()?);
         }
         limit.image_hash = hash;
-        self.limits.insert(id, limit);
-        self.limit_names.insert((tenant, name), id);
+        self.keep_limit(id, limit);
         Ok(())
     }
 

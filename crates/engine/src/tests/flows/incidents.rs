@@ -13,7 +13,7 @@ fn no_retries_left() {
         let incident = check.job(job).extra().and_then(|extra| extra.incident.clone());
         let incident = incident.expect("no retry is left");
         assert!(check.work("one-task", 1).is_empty());
-        let resolve = ResolveIncident { key: incident.key, retries: None };
+        let resolve = ResolveIncident { key: incident.key, retries: None, tenant: None };
         assert!(check.give(Command::ResolveIncident(resolve)).is_err(), "there are still none");
         check.update_retries(job, 1);
         assert!(check.work("one-task", 1).is_empty(), "an update wakes nobody");
@@ -36,6 +36,27 @@ fn an_assertion_in_a_mapping() {
     check.resolve(incident);
     check.do_one("io-mapping", r#"{"result":{"ok":1}}"#);
     assert!(check.completed(instance).is_some());
+}
+
+/// Of an element and of a job of an element alike.
+#[test]
+fn another_tenants_incident_is_not_found() {
+    let mut check =
+        Check::with(&[process!("exclusive-no-default.bpmn"), process!("one-task.bpmn")]);
+    check.start("exclusive-no-default", "");
+    let (of_element, ..) = check.incident();
+    check.start("one-task", "");
+    let job = check.take_one("one-task");
+    check.fail_with(job, 0, "");
+    for key in [of_element, job] {
+        let resolve = |tenant: &str| {
+            let tenant = Some(tenant.into());
+            Command::ResolveIncident(ResolveIncident { key, retries: Some(1), tenant })
+        };
+        let not_found = Rejection::IncidentNotFound { key };
+        assert_eq!(check.give(resolve("somebody else")), Err(not_found));
+        assert!(check.give(resolve(TENANT)).is_ok());
+    }
 }
 
 #[test]

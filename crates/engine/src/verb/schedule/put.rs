@@ -91,7 +91,10 @@ fn check_template<S: Sink>(
 ) -> Result<(), Rejection> {
     if template.options.as_ref().is_some_and(|options| !options.request_id.is_empty()) {
         // Its second run would be answered with the first.
-        return Err(Rejection::OutOfRange { field: "request id" });
+        return Err(Rejection::OutOfRange {
+            field: "request id",
+            must: "absent: the second run would be answered with the first",
+        });
     }
     create::check_form(step, &job_of(tenant, template))
 }

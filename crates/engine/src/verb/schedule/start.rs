@@ -48,7 +48,7 @@ fn start_workflow<S: Sink>(
 /// Cancels the run before, as its own rules have it: it may take its time.
 pub(super) fn cancel<S: Sink>(step: &mut Step<'_, S>, run: JobKey) {
     if step.state.find(run).is_some() {
-        let command = CancelJob { key: run, force: false, reason: REPLACED.into() };
+        let command = CancelJob { key: run, force: false, reason: REPLACED.into(), tenant: None };
         // Refused only when it may not be cancelled; then the next one waits for it.
         let _ = cancel::decide(step, &command);
     } else {

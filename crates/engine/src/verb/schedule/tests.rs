@@ -394,10 +394,10 @@ fn what_is_refused() {
     for (command, expected) in [
         (PutSchedule { name: name(""), ..put(hourly(), None) }, "schedule must not be empty"),
         (job(JobTemplate { queue: "".into(), ..template() }), "queue must not be empty"),
-        (job(JobTemplate { retries: -1, ..template() }), "retries is out of range"),
+        (job(JobTemplate { retries: -1, ..template() }), "retries must be from 0 to 2147483647"),
         (
             job(JobTemplate { options: Some(Box::new(again)), ..template() }),
-            "request id is out of range",
+            "request id must be absent: the second run would be answered with the first",
         ),
         (put(ScheduleSettings { action: request, ..hourly() }, None), "request must not be empty"),
         (times(ScheduleTimes::default()), "a schedule needs at least one expression"),

@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop here")]
 
+mod json;
+
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -104,9 +106,20 @@ impl Server {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
+    /// What REST answers.
+    fn rest(&self, path: &str) -> Value {
+        let host = self.address.trim_start_matches("http://");
+        let mut stream = TcpStream::connect(host).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (_, body) = answer.split_once("\r\n\r\n").unwrap();
+        serde_json::from_str(body).unwrap()
+    }
+
     fn create(&self, arguments: &[&str]) -> String {
         let arguments: Vec<&str> = ["job", "create"].iter().chain(arguments).copied().collect();
-        self.json(&arguments)["key"].to_string()
+        text(&self.json(&arguments)["key"])
     }
 
     fn worker(&self, options: &[&str], script: &str) -> Worker {
@@ -121,6 +134,11 @@ impl Server {
             Some(self.json(&["job", "get", key])).filter(|job| job["state"] == state)
         })
     }
+}
+
+/// A key is text.
+fn text(value: &Value) -> String {
+    value.as_str().unwrap().to_owned()
 }
 
 impl Drop for Server {
@@ -217,16 +235,13 @@ fn jobs_are_created_seen_and_steered() {
     assert!(error(&payload_missing).contains("not kept"), "{}", error(&payload_missing));
     let copy = server.json(&["job", "retry", &key, "--payload", "{\"to\": 1}"]);
     assert_eq!(copy["copied"], true);
-    assert_eq!(
-        server.json(&["job", "get", &copy["key"].to_string()])["payload"],
-        json!({ "to": 1 })
-    );
+    assert_eq!(server.json(&["job", "get", &text(&copy["key"])])["payload"], json!({ "to": 1 }));
 
     server.json(&["queue", "pause", "mail"]);
     server.json(&["queue", "configure", "mail", "--scheme", "2,1"]);
     let queue = server.json(&["queue", "list"])["queues"][0].clone();
     assert_eq!((&queue["paused"], &queue["ready"]), (&json!(true), &json!(4)));
-    assert_eq!(queue["settings"]["scheme"], json!([2, 1]));
+    assert_eq!(queue["settings"]["scheme"], json!({ "high": 2, "low": 1 }));
     let top = server.json(&["top", "--snapshots", "1", "--queue", "mail"]);
     assert_eq!(top["queues"][0]["ready"], 4);
     assert_eq!(server.json(&["status"])["live_jobs"], 4);
@@ -350,7 +365,7 @@ fn a_job_that_should_stop_ends_with_everything_it_started() {
         mark = mark.display()
     );
     let worker = server.worker(&["--lease", "600ms"], &script);
-    let key = server.create(&["mail", "--cooperative-cancel"]);
+    let key = server.create(&["mail", "--cancel", "cooperative"]);
     wait_for("the command", || mark.exists().then_some(()));
     assert_eq!(server.json(&["job", "cancel", &key])["pending"], true);
     server.reached(&key, "cancelled");
@@ -585,11 +600,11 @@ fn incidents_of_processes_are_listed_and_resolved() {
     assert_eq!(listed["incidents"].as_array().unwrap().len(), 1, "{listed}");
     assert_eq!(incident["incident"]["kind"], "extract-value-error");
     assert_eq!(incident["process"]["elementId"], "it");
-    let key = incident["incident"]["key"].to_string();
+    let key = text(&incident["incident"]["key"]);
     assert_eq!(server.json(&["incident", "resolve", &key])["resolved"], true);
     // What was wrong still is, so there is another.
     let again = server.json(&["incident", "list"]);
-    assert_ne!(again["incidents"][0]["incident"]["key"].to_string(), key);
+    assert_ne!(text(&again["incidents"][0]["incident"]["key"]), key);
     let gone = server.ask(&["incident", "resolve", &key]);
     assert_eq!(gone.status.code(), Some(4));
     assert!(error(&gone).contains("windlass incident list"), "{}", error(&gone));
@@ -646,15 +661,8 @@ fn connections_are_made_shown_and_run() {
 
 /// The definition of a destination, as REST shows it.
 fn definition_of(server: &Server, made: &Value) -> Value {
-    let host = server.address.trim_start_matches("http://");
-    let mut stream = TcpStream::connect(host).unwrap();
     let destination = made["destinationId"].as_str().unwrap();
-    let path = format!("/api/public/v1/destinations/{destination}");
-    write!(stream, "GET {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let (_, body) = answer.split_once("\r\n\r\n").unwrap();
-    serde_json::from_str::<Value>(body).unwrap()["definitionId"].clone()
+    server.rest(&format!("/api/public/v1/destinations/{destination}"))["definitionId"].clone()
 }
 
 #[test]
