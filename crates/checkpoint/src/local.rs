@@ -679,5 +679,19 @@ pub(crate) fn engine(action: &'static str, error: lsm_tree::Error) -> Error {
     {
         return Error::Engine { action, source: Box::new(error) };
     }
-    Error::Corrupt { what: format!("could not {action}: {error:?}") }
+    Error::Corrupt { what: format!("could not {action}: {}", words(&error)) }
+}
+
+/// The engine's own words are the names of its types.
+fn words(error: &lsm_tree::Error) -> String {
+    if let lsm_tree::Error::Io(error) = error {
+        return error.to_string();
+    }
+    if matches!(error, lsm_tree::Error::Unrecoverable) {
+        return "files that belong to it are missing, or do not fit together".to_owned();
+    }
+    if matches!(error, lsm_tree::Error::ChecksumMismatch { .. }) {
+        return "a block does not have the checksum that it was written with".to_owned();
+    }
+    format!("a block of it cannot be read ({error:?})")
 }

@@ -1,14 +1,15 @@
 //! `windlass log`: look into the log of a stopped server, and cut it behind damage.
 
+mod verify;
+
 use std::fs::File;
 use std::io::IsTerminal;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use indicatif::ProgressBar;
 use serde_json::{Value, json};
-use windlass_log::file::{InspectedFrame, TailReport, VerifyReport, inspect, repair, verify};
+use windlass_log::file::{InspectedFrame, inspect, repair};
 use windlass_log::frame::FRAME_HEADER_BYTES;
 use windlass_log::fs::OsFileSystem;
 use windlass_log::{EpochRecord, FrameKind};
@@ -18,12 +19,12 @@ use windlass_server::data;
 
 use crate::failure::Failure;
 use crate::offline::{DataDir, log_failure};
-use crate::output::{Output, fields, table};
-use crate::units::{grouped, utc};
+use crate::output::Output;
+use crate::units::utc;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LogCommand {
-    /// Read every frame and say what state the log is in; changes nothing
+    /// Read all of the log and of the checkpoint, and say what state they are in
     Verify {
         #[command(flatten)]
         data: DataDir,
@@ -55,7 +56,7 @@ pub(crate) enum LogCommand {
 pub(crate) fn run(command: LogCommand, json: bool) -> Result<(), Failure> {
     let out = Output { json };
     match command {
-        LogCommand::Verify { data } => run_verify(&data::log_dir(&data.data_dir), out),
+        LogCommand::Verify { data } => verify::run(&data.data_dir, out),
         LogCommand::Inspect { data, from, limit, job } => {
             let wanted = Wanted { from, limit: limit.unwrap_or(u64::MAX), job };
             run_inspect(&data::log_dir(&data.data_dir), &wanted, out)
@@ -70,81 +71,6 @@ pub(crate) fn run(command: LogCommand, json: bool) -> Result<(), Failure> {
             run_repair(&data::log_dir(&data.data_dir), out)
         }
     }
-}
-
-fn run_verify(dir: &Path, out: Output) -> Result<(), Failure> {
-    let bar = ProgressBar::new_spinner().with_message("reading the log");
-    bar.enable_steady_tick(std::time::Duration::from_millis(100));
-    let report = verify(&OsFileSystem, dir);
-    bar.finish_and_clear();
-    let report = report.map_err(|error| log_failure(&error))?;
-    out.show(&report_json(&report), || report_text(&report))?;
-    match &report.damage {
-        Some(damage) => Err(Failure::damaged(damage.to_string())),
-        None => Ok(()),
-    }
-}
-
-fn report_json(report: &VerifyReport) -> Value {
-    let segment = |segment: &windlass_log::file::SegmentReport| {
-        json!({
-            "file": segment.file,
-            "first_lsn": segment.first_lsn,
-            "last_lsn": segment.last_lsn,
-            "batches": segment.batches,
-            "frames": segment.frames,
-            "used_bytes": segment.used_bytes,
-            "file_bytes": segment.file_bytes,
-        })
-    };
-    let tail = report.tail.as_ref().map(|tail| match tail {
-        TailReport::Clean => json!("clean"),
-        TailReport::Unfinished { file, offset, lsn, fault } => json!({
-            "unfinished": { "file": file, "offset": offset, "lsn": lsn, "fault": fault.to_string() }
-        }),
-    });
-    json!({
-        "partition": report.partition,
-        "marked_durable_lsn": report.marked_durable_lsn,
-        "last_lsn": report.last_lsn(),
-        "segments": report.segments.iter().map(segment).collect::<Vec<Value>>(),
-        "reserve_segments": report.reserve_segments,
-        "tail": tail,
-        "damage": report.damage.as_ref().map(ToString::to_string),
-    })
-}
-
-fn report_text(report: &VerifyReport) -> String {
-    let row = |segment: &windlass_log::file::SegmentReport| {
-        let name = segment.file.file_name().unwrap_or_default();
-        vec![
-            name.to_string_lossy().into_owned(),
-            segment.first_lsn.to_string(),
-            segment.last_lsn.to_string(),
-            grouped(segment.batches),
-            grouped(segment.frames),
-            grouped(segment.used_bytes),
-        ]
-    };
-    let rows: Vec<Vec<String>> = report.segments.iter().map(row).collect();
-    let tail = match &report.tail {
-        Some(TailReport::Clean) => "clean".to_owned(),
-        Some(TailReport::Unfinished { lsn, .. }) => format!(
-            "an unfinished batch from lsn {lsn} on, as a crash leaves it; it was not acknowledged, \
-             and the next start drops it"
-        ),
-        None => "damaged".to_owned(),
-    };
-    let head = fields(&[
-        ("partition", report.partition.to_string()),
-        ("last lsn", report.last_lsn().unwrap_or(0).to_string()),
-        ("marked durable", report.marked_durable_lsn.to_string()),
-        ("reserve segments", report.reserve_segments.to_string()),
-        ("end", tail),
-    ]);
-    let segments =
-        table(&["segment", "first lsn", "last lsn", "batches", "frames", "bytes"], &rows);
-    format!("{head}\n{segments}")
 }
 
 struct Wanted {
@@ -184,14 +110,11 @@ impl Printer<'_> {
         let payload = self.payload(frame)?;
         let events = match frame.kind {
             FrameKind::Data => events(&payload),
-            FrameKind::Epoch => vec![match EpochRecord::decode(&payload) {
-                Some(record) => format!("{record:?}"),
-                None => "an epoch record that cannot be read".to_owned(),
-            }],
+            FrameKind::Epoch => vec![epoch(&payload)],
         };
         if let Some(job) = self.wanted.job {
             let mention = format!("JobKey({job})");
-            if !events.iter().any(|event| event.contains(&mention)) {
+            if !events.iter().any(|event| event.text.contains(&mention)) {
                 return Ok(());
             }
         }
@@ -206,11 +129,11 @@ impl Printer<'_> {
             "offset": frame.offset,
             "payload_bytes": frame.payload_bytes,
             "crc": frame.crc,
-            "events": events,
+            "events": events.iter().map(|event| &event.value).collect::<Vec<_>>(),
         });
         self.out.show(&value, || {
             let head = format!("{}  {}  epoch {}", frame.lsn, utc(frame.time_ms), frame.epoch);
-            let lines = events.iter().map(|event| format!("\n    {event}"));
+            let lines = events.iter().map(|event| format!("\n    {}", event.text));
             std::iter::once(head).chain(lines).collect()
         })
     }
@@ -231,23 +154,58 @@ impl Printer<'_> {
     }
 }
 
+/// An event for people and for programs. What cannot be read is `{"unreadable": "why"}`.
+struct Shown {
+    text: String,
+    value: Value,
+}
+
+impl Shown {
+    fn new(text: String, value: Value) -> Self {
+        Self { text, value }
+    }
+
+    fn unreadable(why: String) -> Self {
+        let value = json!({ "unreadable": why });
+        Self::new(why, value)
+    }
+}
+
+fn epoch(payload: &[u8]) -> Shown {
+    match EpochRecord::decode(payload) {
+        Some(record) => {
+            let value = json!({
+                "predecessor_epoch": record.predecessor_epoch,
+                "predecessor_last_lsn": record.predecessor_last_lsn,
+                "predecessor_time_ms": record.predecessor_time_ms,
+            });
+            Shown::new(format!("{record:?}"), json!({ "epoch-began": value }))
+        }
+        None => Shown::unreadable("an epoch record that cannot be read".to_owned()),
+    }
+}
+
 /// The events of a frame in the words of `windlass-record`. In front of them the partition writes how
 /// long after its batch's record time the frame was decided.
-fn events(payload: &[u8]) -> Vec<String> {
+fn events(payload: &[u8]) -> Vec<Shown> {
     let mut decoder = Decoder::new(payload);
     match decoder.u8().and_then(|version| Ok((version, decoder.u64()?))) {
         Ok((VERSION, _since_ms)) => {}
         Ok((version, _)) => {
-            return vec![format!("a frame of version {version}, newer than this program")];
+            let why = format!("a frame of version {version}, newer than this program");
+            return vec![Shown::unreadable(why)];
         }
-        Err(error) => return vec![error.to_string()],
+        Err(error) => return vec![Shown::unreadable(error.to_string())],
     }
     let mut events = Vec::new();
     while !decoder.is_empty() {
         match decode_event(&mut decoder, &mut Lengths) {
-            Ok(event) => events.push(format!("{event:?}")),
+            Ok(event) => {
+                let value = serde_json::to_value(&event).expect("events are text and numbers");
+                events.push(Shown::new(format!("{event:?}"), value));
+            }
             Err(error) => {
-                events.push(format!("failed to decode: {error}"));
+                events.push(Shown::unreadable(format!("failed to decode: {error}")));
                 break;
             }
         }

@@ -63,9 +63,13 @@ fn address_in_use(error: &ServeError) -> Option<SocketAddr> {
 fn failure_of(error: &ServeError) -> Failure {
     match error {
         ServeError::Stopped(_) | ServeError::Vanished => Failure::stopped(error),
-        error if error.is_damage() => Failure::damaged_by(error).hint(
+        ServeError::Log { source, .. } if source.is_damage() => Failure::damaged_by(error).hint(
             "`windlass log verify` says what is wrong with the log, `windlass log repair` cuts it \
              off there; `windlass restore` makes a new data directory of a backup",
+        ),
+        error if error.is_damage() => Failure::damaged_by(error).hint(
+            "`windlass log verify` says what is wrong with the log and with the checkpoint; `windlass \
+             restore` makes a new data directory of a backup",
         ),
         ServeError::Config(_)
         | ServeError::CreateDir { .. }

@@ -101,8 +101,10 @@ pub enum Due {
 
 /// What most jobs do not have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct JobOptions {
     /// Static metadata for the worker, JSON by convention.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "crate::shown::bytes"))]
     pub headers: Box<[u8]>,
     /// Held until the job is final and `unique_hold_ms` longer; empty is none.
     pub unique_key: Box<str>,

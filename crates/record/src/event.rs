@@ -12,6 +12,7 @@ use crate::schedule::ScheduleEvent;
 
 /// An event. Borrows its text from the command or from the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 pub enum Event<'a> {
     /// The partition came up after an outage or a hand-over. Leases that end before `leases_to_ms`
     /// end then instead, so that workers can reconnect before their jobs are given away.
@@ -262,6 +263,7 @@ impl Event<'_> {
 
 /// See [`Event::JobCreated`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct JobCreated<'a> {
     /// Its key.
     pub key: JobKey,
@@ -289,6 +291,7 @@ pub struct JobCreated<'a> {
 
 /// See [`Event::JobActivated`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct JobActivated<'a> {
     /// The job.
     pub key: JobKey,
@@ -308,6 +311,7 @@ pub struct JobActivated<'a> {
 
 /// Failures of a job, as the attempts policy counts them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct FailureCounts {
     /// Without progress, in a row.
     pub complete_successive: u32,
@@ -321,6 +325,7 @@ pub struct FailureCounts {
 
 /// Why a job may be handed out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 pub enum ReadyCause {
     /// Its scheduled time came.
     Due,
@@ -332,6 +337,7 @@ pub enum ReadyCause {
 
 /// Why a job waits for a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 pub enum IncidentKind {
     /// The last retry failed.
     NoRetries,
@@ -345,6 +351,7 @@ pub enum IncidentKind {
 
 /// Which of the four deadlines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 pub enum DeadlineKind {
     /// The lease.
     Lease,
@@ -370,6 +377,7 @@ impl DeadlineKind {
 
 /// How a job ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 pub enum Outcome {
     /// Done.
     Completed,

@@ -8,6 +8,7 @@ pub const COUNTER_BITS: u32 = 51;
 
 /// One log with its state machine. Numbered from 1, at most 8,191.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct PartitionId(u16);
 
 impl PartitionId {
@@ -61,6 +62,14 @@ impl JobKey {
     }
 }
 
+/// Text: not every reader of JSON has numbers of 64 bits.
+#[cfg(feature = "serde")]
+impl serde::Serialize for JobKey {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 impl fmt::Display for JobKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -69,22 +78,27 @@ impl fmt::Display for JobKey {
 
 /// The number of a record in its partition's log: dense, one per frame, assigned before the append.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Lsn(pub u64);
 
 /// Who may append. Every opening of a partition starts a new one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Epoch(pub u32);
 
 /// A queue inside its partition; stands for (tenant, name) in events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct QueueId(pub u32);
 
 /// A limit key inside its partition; stands for (tenant, name) in events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct LimitId(pub u32);
 
 /// Proof that its bearer was handed the job by one certain activation. Fences stale workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Token {
     /// The job.
     pub key: JobKey,
@@ -109,6 +123,14 @@ pub struct Payload {
     pub handle: PayloadHandle,
     /// How many bytes there are.
     pub len: u32,
+}
+
+/// How many bytes there are: where they are means nothing to others.
+#[cfg(feature = "serde")]
+impl serde::Serialize for Payload {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        crate::shown::count(self.len, serializer)
+    }
 }
 
 impl Payload {

@@ -10,7 +10,8 @@
 //! flows in [`flow`] and [`workflow`] and for schedules in [`schedule`], and last [`codec`].
 //!
 //! Absent on purpose: IO, clocks, randomness, threads, async, logging, and any serialization
-//! framework. This crate depends on nothing.
+//! framework for what is kept. This crate depends on nothing; with the feature `serde`, which tools that
+//! show a log turn on, events can be written as JSON and never read from it (decision 0019).
 
 pub mod bound;
 pub mod codec;
@@ -21,6 +22,8 @@ pub mod id;
 pub mod policy;
 pub mod rejection;
 pub mod schedule;
+#[cfg(feature = "serde")]
+mod shown;
 mod size;
 pub mod workflow;
 

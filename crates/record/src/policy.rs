@@ -3,6 +3,7 @@
 /// Which product's rules a job lives by. Faces choose it; it grants rights, see
 /// `windlass_engine::rights`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 pub enum Dialect {
     /// Our own API.
     #[default]
@@ -17,6 +18,7 @@ pub enum Dialect {
 
 /// What follows a failed attempt. Decided by one pure function, `windlass_engine::retry`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 pub enum RetryPolicy {
     /// The worker says how many retries remain and how long to wait (Zeebe). A worker that names
     /// no number uses one up.
@@ -109,6 +111,7 @@ impl RetryPolicy {
 
 /// What happens when no retry is left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 pub enum Exhausted {
     /// The job waits for a person.
     #[default]
@@ -119,6 +122,7 @@ pub enum Exhausted {
 
 /// What a deadline does when it passes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 pub enum DeadlineOutcome {
     /// The job is ready again; nothing is counted.
     #[default]
@@ -133,6 +137,7 @@ pub enum DeadlineOutcome {
 
 /// The four deadlines of a job. Durations in milliseconds; `None` is no deadline.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Deadlines {
     /// What the end of a lease does. The lease itself is set by the activation.
     pub lease: DeadlineOutcome,
@@ -146,6 +151,7 @@ pub struct Deadlines {
 
 /// How a cancel treats a job that somebody is working on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 pub enum CancelPolicy {
     /// The job ends now; its worker finds out when it reports.
     #[default]
@@ -159,6 +165,7 @@ pub enum CancelPolicy {
 
 /// The order of jobs with equal priority in one group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 pub enum JobOrder {
     /// In the order in which they became ready (native, Conductor).
     #[default]
@@ -169,6 +176,7 @@ pub enum JobOrder {
 
 /// How a group chooses between priorities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 pub enum PriorityRule {
     /// Highest first, always.
     #[default]
@@ -186,6 +194,7 @@ pub enum PriorityRule {
 /// The settings of a queue. They are set by command and live in the log; configuration files only
 /// seed queues that do not exist yet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct QueueSettings {
     /// How a group chooses between priorities.
     pub priority: PriorityRule,
@@ -226,6 +235,7 @@ impl QueueSettings {
 
 /// The settings of a limit key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct LimitSettings {
     /// Jobs of this key that may be active at once; `None` is no limit.
     pub active_max: Option<u32>,
@@ -235,6 +245,7 @@ pub struct LimitSettings {
 
 /// Never more than `max` activations in any half-open span of `window_ms`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct RateWindow {
     /// Activations per window, 1..=10,000.
     pub max: u32,

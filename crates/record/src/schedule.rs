@@ -19,6 +19,7 @@ pub const SCHEDULE_BYTES_MAX: usize = 256 << 10;
 
 /// Names a schedule from outside.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ScheduleName {
     /// The wall of security.
     pub tenant: Box<str>,
@@ -86,6 +87,7 @@ pub struct PauseSchedule {
 
 /// What a schedule is.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ScheduleSettings {
     /// Which face owns it: `native`, `conductor`, `airbyte`.
     pub owner: Box<str>,
@@ -103,6 +105,7 @@ pub struct ScheduleSettings {
 
 /// When a schedule fires: at the earliest time of any expression.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ScheduleTimes {
     /// At least one.
     pub expressions: Vec<ScheduleTime>,
@@ -114,6 +117,7 @@ pub struct ScheduleTimes {
 
 /// Times of the clocks of a zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ScheduleTime {
     /// Cron with seconds, a macro, a calendar event, or an ISO 8601 cycle.
     pub expression: Box<str>,
@@ -123,6 +127,7 @@ pub struct ScheduleTime {
 
 /// What happens when a run is due and the one before is not over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 pub enum Overlap {
     /// The new one is skipped.
     #[default]
@@ -137,6 +142,7 @@ pub enum Overlap {
 
 /// What happens to times that passed while nobody was there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 pub enum CatchUp {
     /// They are skipped and counted.
     None,
@@ -149,6 +155,7 @@ pub enum CatchUp {
 
 /// What a run is.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 pub enum ScheduleAction {
     /// A new job.
     Job(Box<JobTemplate>),
@@ -161,6 +168,7 @@ pub enum ScheduleAction {
 
 /// A job that is made again and again, in the tenant of its schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct JobTemplate {
     /// Where it waits.
     pub queue: Box<str>,
@@ -173,6 +181,7 @@ pub struct JobTemplate {
     /// Retries after the first attempt.
     pub retries: i32,
     /// The variables.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "crate::shown::bytes"))]
     pub payload: Bytes,
     /// What most jobs do not have.
     pub options: Option<Box<JobOptions>>,
@@ -180,6 +189,7 @@ pub struct JobTemplate {
 
 /// What happened to a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 pub enum ScheduleEvent<'a> {
     /// It is there from now on, or has new settings.
     Set {
@@ -223,6 +233,7 @@ pub enum ScheduleEvent<'a> {
 
 /// See [`ScheduleEvent::Fired`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ScheduleFired<'a> {
     /// The schedule.
     pub schedule: JobKey,
@@ -240,6 +251,7 @@ pub struct ScheduleFired<'a> {
 
 /// Why something was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 pub enum FireCause {
     /// Its time came.
     Due,
@@ -251,6 +263,7 @@ pub enum FireCause {
 
 /// What was done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 pub enum FireOutcome<'a> {
     /// A run was started.
     Started {
@@ -278,6 +291,7 @@ pub enum FireOutcome<'a> {
 
 /// Why a time was skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 pub enum SkipReason {
     /// The run before is not over.
     Running,

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use windlass_checkpoint::{LocalCheckpoint, LocalOptions};
 use windlass_gateway::record::id::PartitionId;
 use windlass_log::fs::FileSystem;
-use windlass_log::{FileLog, FileLogOptions, LifeId, NewLog};
+use windlass_log::{FileLog, FileLogOptions, LifeId, LogError, NewLog};
 
 use crate::error::ServeError;
 
@@ -69,8 +69,9 @@ fn open_log(
 ) -> Result<FileLog, ServeError> {
     let failed = |source| ServeError::Log { dir: dir.to_owned(), source };
     let partition = PartitionId::FIRST.get();
-    if FileLog::exists(&*fs, dir).map_err(failed)? {
-        return FileLog::open(fs, dir, partition, options).map_err(failed);
+    match FileLog::open(Arc::clone(&fs), dir, partition, options) {
+        Err(LogError::NotFound { .. }) => {}
+        opened => return opened.map_err(failed),
     }
     if checkpoint_dir.exists() {
         let (checkpoint, log) = (checkpoint_dir.to_owned(), dir.to_owned());

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may stop here")]
 
+mod damage;
 mod json;
 
 use std::io::{Read, Write};
@@ -134,6 +135,12 @@ impl Server {
             Some(self.json(&["job", "get", key])).filter(|job| job["state"] == state)
         })
     }
+}
+
+/// What a command for stopped servers says.
+fn offline(arguments: &[&str], data: &Path) -> Output {
+    let mut command = Command::new(PROGRAM);
+    command.args(arguments).arg("--data-dir").arg(data).arg("--json").output().unwrap()
 }
 
 /// A key is text.
@@ -435,10 +442,6 @@ fn a_backup_goes_on_where_the_server_stopped() {
     let key = server.create(&["mail", "\"kept\""]);
     let dir = server.stop();
     let data = dir.path().join("data");
-    let offline = |arguments: &[&str], data: &Path| {
-        let mut command = Command::new(PROGRAM);
-        command.args(arguments).arg("--data-dir").arg(data).arg("--json").output().unwrap()
-    };
     let value = |output: Output| -> Value {
         assert!(output.status.success(), "{output:?}");
         serde_json::from_slice(&output.stdout).unwrap()
@@ -446,9 +449,11 @@ fn a_backup_goes_on_where_the_server_stopped() {
 
     let verified = value(offline(&["log", "verify"], &data));
     assert_eq!((&verified["tail"], &verified["damage"]), (&json!("clean"), &Value::Null));
-    let inspected = offline(&["log", "inspect", "--job", &key], &data);
-    let text = String::from_utf8(inspected.stdout).unwrap();
-    assert!(text.contains("JobCreated"), "{text}");
+    assert_eq!(verified["checkpoint"]["lsn"], verified["last_lsn"]);
+    let created = value(offline(&["log", "inspect", "--job", &key, "--limit", "1"], &data));
+    let events = created["events"].as_array().unwrap();
+    let job = events.iter().find_map(|event| event.get("job-created")).unwrap();
+    assert_eq!((&job["key"], &job["payload"]), (&json!(key), &json!({ "bytes": 6 })));
     assert_eq!(
         value(offline(&["log", "repair", "--i-know-that-this-loses-data"], &data))["damage"],
         Value::Null

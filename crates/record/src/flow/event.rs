@@ -12,6 +12,7 @@ use crate::workflow::WorkflowEvent;
 /// [`FlowEvent::StepTaken`] takes the oldest entry off. What remains to be done is thus part of the
 /// state, after a replay too.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 pub enum FlowEvent<'a> {
     /// The oldest entry of the to-do list is being worked on.
     StepTaken,
@@ -24,6 +25,7 @@ pub enum FlowEvent<'a> {
         /// Its name.
         name: &'a str,
         /// What is in it.
+        #[cfg_attr(feature = "serde", serde(serialize_with = "crate::shown::bytes"))]
         bytes: &'a [u8],
     },
     /// A definition exists from now on.
@@ -287,6 +289,7 @@ pub enum FlowEvent<'a> {
 
 /// See [`FlowEvent::DefinitionDeployed`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct DefinitionDeployed<'a> {
     /// Its key.
     pub key: Key,
@@ -314,6 +317,7 @@ pub struct DefinitionDeployed<'a> {
 
 /// An element of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct NodeName<'a> {
     /// Its id.
     pub id: Cow<'a, str>,
@@ -325,6 +329,7 @@ pub struct NodeName<'a> {
 
 /// What a definition is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 pub enum DefinitionKind {
     /// A process.
     Process,
@@ -340,6 +345,7 @@ pub enum DefinitionKind {
 
 /// See [`FlowEvent::InstanceStarted`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct InstanceStarted<'a> {
     /// Its key, which is also that of the element instance of the whole process.
     pub key: Key,
@@ -364,6 +370,7 @@ pub struct InstanceStarted<'a> {
 
 /// See [`FlowEvent::ElementEntered`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct ElementEntered {
     /// Its key.
     pub key: Key,
@@ -379,6 +386,7 @@ pub struct ElementEntered {
 
 /// What a job does for its element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 pub enum JobRole {
     /// The element's work.
     Work,
@@ -400,6 +408,7 @@ pub enum JobRole {
 
 /// What is about to happen to a user task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 pub enum UserTaskEvent {
     /// It is made.
     Creating,
@@ -415,6 +424,7 @@ pub enum UserTaskEvent {
 
 /// See [`FlowEvent::SubscriptionOpened`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct SubscriptionOpened<'a> {
     /// Its key.
     pub key: Key,
@@ -432,6 +442,7 @@ pub struct SubscriptionOpened<'a> {
 
 /// What is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 pub enum SubscriptionKind {
     /// A message.
     Message,
@@ -441,6 +452,7 @@ pub enum SubscriptionKind {
 
 /// See [`FlowEvent::MessagePublished`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct MessagePublished<'a> {
     /// Its key.
     pub key: Key,
@@ -460,6 +472,7 @@ pub struct MessagePublished<'a> {
 
 /// Why an element waits for a person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 pub enum FlowIncidentKind {
     /// A mapping failed.
     IoMapping,
@@ -485,6 +498,7 @@ pub enum FlowIncidentKind {
 
 /// See [`FlowEvent::UserTaskCreated`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct UserTaskCreated<'a> {
     /// Its key.
     pub key: Key,
@@ -512,6 +526,7 @@ pub struct UserTaskCreated<'a> {
 
 /// See [`FlowEvent::UserTaskTransitionStarted`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct UserTaskTransitionStarted<'a> {
     /// What the user task is to be: all properties.
     pub task: UserTaskCreated<'a>,

@@ -6,6 +6,7 @@ use crate::flow::Key;
 
 /// Something happened in a workflow.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 pub enum WorkflowEvent<'a> {
     /// A task definition, new or replaced.
     TaskDefined {
@@ -191,6 +192,7 @@ pub enum WorkflowEvent<'a> {
 
 /// See [`WorkflowEvent::WorkflowStarted`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct WorkflowStarted<'a> {
     /// Its key.
     pub key: Key,
@@ -222,6 +224,7 @@ pub struct WorkflowStarted<'a> {
 
 /// See [`WorkflowEvent::WorkflowRevived`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct WorkflowRevived<'a> {
     /// Its key.
     pub key: Key,
@@ -241,6 +244,7 @@ pub struct WorkflowRevived<'a> {
 
 /// See [`WorkflowEvent::TaskScheduled`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct TaskScheduled<'a> {
     /// Its key.
     pub key: Key,
@@ -280,6 +284,7 @@ pub struct TaskScheduled<'a> {
 
 /// See [`WorkflowEvent::TaskChanged`]. What is `None` stays.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct TaskChanged<'a> {
     /// Which one.
     pub key: Key,
@@ -323,6 +328,7 @@ impl TaskChanged<'_> {
 
 /// Where a task is in its life, in Conductor's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 pub enum TaskStatus {
     /// Waits for a worker, or for its turn.
     Scheduled,
@@ -401,6 +407,7 @@ impl TaskStatus {
 
 /// Where a workflow is in its life, in Conductor's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "kebab-case"))]
 pub enum WorkflowStatus {
     /// Goes on.
     Running,
