@@ -1,6 +1,6 @@
 //! Reads requests: who asks, bodies, paths, parameters, pages. What is unknown is passed over.
 
-use axum::body::Bytes;
+use axum::body::{Bytes, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, OriginalUri, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -56,6 +56,10 @@ pub(crate) fn essence(headers: &HeaderMap) -> String {
 
 /// The whole body.
 pub(crate) async fn whole<S: Send + Sync>(request: Request, state: &S) -> Answered<Bytes> {
+    if usize::try_from(request.body().size_hint().lower()).is_ok_and(|bytes| bytes > BODY_BYTES_MAX)
+    {
+        return Err(too_large());
+    }
     Bytes::from_request(request, state).await.map_err(|rejection| {
         if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
             return too_large();

@@ -1,7 +1,7 @@
 //! Reads requests: bodies, paths, parameters, ids. Lenient where the original is: what is unknown is
 //! passed over, null is absent.
 
-use axum::body::Bytes;
+use axum::body::{Bytes, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -116,10 +116,17 @@ fn check_json(headers: &HeaderMap) -> Answered<()> {
 }
 
 async fn whole<S: Send + Sync>(request: Request, state: &S) -> Answered<Bytes> {
+    let too_large = || {
+        let message = format!("The request body is over the limit of {BODY_BYTES_MAX} bytes");
+        Failure::new(StatusCode::PAYLOAD_TOO_LARGE, message)
+    };
+    if usize::try_from(request.body().size_hint().lower()).is_ok_and(|bytes| bytes > BODY_BYTES_MAX)
+    {
+        return Err(too_large());
+    }
     Bytes::from_request(request, state).await.map_err(|rejection| {
         if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-            let message = format!("The request body is over the limit of {BODY_BYTES_MAX} bytes");
-            return Failure::new(StatusCode::PAYLOAD_TOO_LARGE, message);
+            return too_large();
         }
         Failure::unreadable("The request body did not arrive whole")
     })

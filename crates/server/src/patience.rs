@@ -21,16 +21,31 @@ pub(crate) const FIRST_WORD_WAIT_MAX: Duration = Duration::from_secs(30);
 /// How long a body may pause.
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
+/// What a client that speaks HTTP/2 says first. A part of it is no word yet: of what comes after it, HTTP/1
+/// and HTTP/2 take care themselves.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
 /// A connection that must say something soon, or reading it fails.
 pub(crate) struct Expectant<S> {
     stream: S,
+    /// What is still to come of the preface, as long as nothing else has come.
+    preface: &'static [u8],
     /// Until the first word.
     silence: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Expectant<S> {
     pub(crate) fn new(stream: S, at_most: Duration) -> Expectant<S> {
-        Expectant { stream, silence: Some(Box::pin(sleep(at_most))) }
+        Expectant { stream, preface: PREFACE, silence: Some(Box::pin(sleep(at_most))) }
+    }
+}
+
+impl<S> Expectant<S> {
+    fn heard(&mut self, words: &[u8]) {
+        match self.preface.strip_prefix(words) {
+            Some(rest) if !rest.is_empty() && !words.is_empty() => self.preface = rest,
+            _ => self.silence = None,
+        }
     }
 }
 
@@ -40,8 +55,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Expectant<S> {
         cx: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        let before = into.filled().len();
         if let Poll::Ready(read) = Pin::new(&mut self.stream).poll_read(cx, into) {
-            self.silence = None;
+            if self.silence.is_some() {
+                self.heard(into.filled().get(before..).unwrap_or_default());
+            }
             return Poll::Ready(read);
         }
         match &mut self.silence {
@@ -153,6 +171,28 @@ mod tests {
         assert_eq!(spoke.read_u8().await.unwrap(), 1);
         let later = tokio::time::timeout(3 * SHORT, spoke.read_u8()).await;
         assert!(later.is_err(), "whoever spoke may be silent");
+    }
+
+    /// In pieces or at once; what begins like it and is HTTP/1 counts from where it differs.
+    #[tokio::test]
+    async fn a_part_of_a_preface_is_no_word() {
+        for (words, may_be_silent) in [
+            (&[&PREFACE[..23]][..], false),
+            (&[b"PRI", b" * HTTP"], false),
+            (&[PREFACE], true),
+            (&[&PREFACE[..9], &PREFACE[9..]], true),
+            (&[b"P", b"OST"], true),
+            (&[b"GET"], true),
+        ] {
+            let (near, mut far) = duplex(64);
+            let mut spoke = Expectant::new(near, SHORT);
+            for word in words {
+                far.write_all(word).await.unwrap();
+                spoke.read_exact(&mut vec![0; word.len()]).await.unwrap();
+            }
+            let later = tokio::time::timeout(4 * SHORT, spoke.read_u8()).await;
+            assert_eq!(later.is_err(), may_be_silent, "{words:?}");
+        }
     }
 
     #[tokio::test]

@@ -1,6 +1,6 @@
 //! Reads requests: bodies, paths and keys, each with a problem of its own when it cannot be read.
 
-use axum::body::Bytes;
+use axum::body::{Bytes, HttpBody};
 use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -43,6 +43,10 @@ impl<T: DeserializeOwned + Default, S: Send + Sync> FromRequest<S> for MaybeBody
 
 async fn raw<S: Send + Sync>(request: Request, state: &S) -> Result<Bytes, Problem> {
     check_json(request.headers())?;
+    let announced = request.body().size_hint().lower();
+    if usize::try_from(announced).is_ok_and(|bytes| bytes > MESSAGE_BYTES_MAX) {
+        return Err(too_large());
+    }
     Bytes::from_request(request, state).await.map_err(|rejection| {
         if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
             return too_large();

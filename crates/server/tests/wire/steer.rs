@@ -2,6 +2,8 @@
 //! bounds.
 
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tonic::Code;
 use windlass_worker::v1;
@@ -240,5 +242,30 @@ async fn a_document_that_is_another_is_named() {
         (vec![write("b", Some(2))], "document cursor/b does not exist: version 2 was expected"),
     ] {
         assert_eq!(put(writes).await, Err(message.to_owned()));
+    }
+}
+
+/// On every face: nothing of it is waited for.
+#[tokio::test]
+async fn a_body_that_announces_too_much_is_refused_at_once() {
+    let bench = Bench::with(|config| config.zeebe_listen = "127.0.0.1:0".parse().unwrap()).await;
+    for path in [
+        JOBS,
+        "/windlass/v1/documents/k/d",
+        "/api/metadata/taskdefs",
+        "/api/public/v1/sources",
+        "/v2/process-instances",
+    ] {
+        let method = if path.contains("documents") { "PUT" } else { "POST" };
+        let mut stream = TcpStream::connect(bench.address()).await.unwrap();
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n\
+             content-length: 1000000000000\r\n\r\n[",
+            bench.address()
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut first = [0; 12];
+        timeout(PATIENCE / 3, stream.read_exact(&mut first)).await.expect(path).unwrap();
+        assert_eq!(str::from_utf8(&first), Ok("HTTP/1.1 413"), "{path}");
     }
 }
