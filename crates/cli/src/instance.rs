@@ -7,9 +7,11 @@ mod start;
 mod tail;
 
 use clap::Subcommand;
+use serde_json::Value;
 
 use crate::args::Online;
 use crate::failure::Failure;
+use crate::rest::{Rest, text};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum InstanceCommand {
@@ -33,4 +35,14 @@ pub(crate) async fn run(online: &Online, command: InstanceCommand) -> Result<(),
         InstanceCommand::Cancel(args) => cancel::run(online, &args).await,
         InstanceCommand::Tail(args) => tail::run(online, &args).await,
     }
+}
+
+/// The instance with this key. One of another tenant than was named is not found.
+async fn owned(online: &Online, rest: &Rest, key: &str) -> Result<Value, Failure> {
+    let instance = rest.get(&format!("process-instances/{key}")).await?;
+    let tenant = online.tenant.as_str();
+    if !tenant.is_empty() && text(&instance, "tenantId") != tenant {
+        return Err(Failure::not_found(format!("the tenant {tenant} has no instance {key}")));
+    }
+    Ok(instance)
 }

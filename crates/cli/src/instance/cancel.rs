@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::json;
 
+use super::owned;
 use crate::args::Online;
 use crate::failure::Failure;
 use crate::json;
@@ -18,6 +19,9 @@ pub(crate) struct CancelArgs {
 pub(crate) async fn run(online: &Online, args: &CancelArgs) -> Result<(), Failure> {
     let rest = Rest::new(online);
     for key in &args.keys {
+        if !online.tenant.is_empty() {
+            owned(online, &rest, &key.to_string()).await?;
+        }
         let path = format!("process-instances/{key}/cancellation");
         rest.post(&path, &json!({})).await.map_err(|failure| {
             failure

@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::{Map, Value, json};
 
+use super::owned;
 use crate::args::Online;
 use crate::failure::Failure;
 use crate::output::fields;
@@ -19,7 +20,7 @@ pub(crate) struct GetArgs {
 
 pub(crate) async fn run(online: &Online, args: &GetArgs) -> Result<(), Failure> {
     let (rest, key) = (Rest::new(online), args.key.to_string());
-    let instance = rest.get(&format!("process-instances/{key}")).await?;
+    let instance = owned(online, &rest, &key).await?;
     let of_it = json!({ "processInstanceKey": key });
     let own = json!({ "processInstanceKey": key, "scopeKey": key });
     let by_name = json!([{ "field": "name", "order": "ASC" }]);

@@ -7,6 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::get::{process, state};
+use super::owned;
 use crate::args::Online;
 use crate::failure::Failure;
 use crate::rest::{Rest, shown, text};
@@ -31,7 +32,7 @@ pub(crate) async fn run(online: &Online, args: &TailArgs) -> Result<(), Failure>
     let mut wait = LOOK_MIN;
     loop {
         // First the instance: when it has ended, what is then read of its elements is all.
-        let instance = rest.get(&format!("process-instances/{key}")).await?;
+        let instance = owned(online, &rest, &key).await?;
         let elements =
             rest.search("element-instances", &filter, &oldest_first, ELEMENTS_MAX).await?;
         let mut is_news = false;

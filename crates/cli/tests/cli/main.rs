@@ -568,6 +568,10 @@ fn processes_are_deployed_started_and_cancelled() {
 
     let key = server.json(&["instance", "start", "order"])["processInstanceKey"].clone();
     let key = key.as_str().unwrap();
+    for verb in ["get", "tail", "cancel"] {
+        let other = server.ask(&["instance", verb, key, "--tenant", "other"]);
+        assert_eq!(other.status.code(), Some(4), "{other:?}");
+    }
     assert_eq!(server.json(&["instance", "cancel", key])["cancelled"], true);
     let again = server.ask(&["instance", "cancel", key]);
     assert_eq!(again.status.code(), Some(4));
