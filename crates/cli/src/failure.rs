@@ -86,7 +86,11 @@ impl Failure {
 
     /// One of the two.
     pub(crate) fn cannot_search(&self) -> bool {
-        self.code == UNKNOWN_CALL || self.code == HISTORY_OFF
+        self.is_unknown_call() || self.code == HISTORY_OFF
+    }
+
+    pub(crate) fn is_unknown_call(&self) -> bool {
+        self.code == UNKNOWN_CALL
     }
 
     /// The engine ended by itself, with everything that caused it.

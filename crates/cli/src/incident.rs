@@ -15,7 +15,7 @@ use crate::units::seen_from_now;
 
 /// Asked for at once.
 const PAGE: u32 = 1_000;
-/// Said where the server keeps no history, or has no API for processes.
+/// Said where the server keeps no history.
 const UNSEARCHED: &str = "\nincidents of processes without a job cannot be searched on this server";
 /// Of a message in a list.
 const MESSAGE_CHARS_MAX: usize = 60;
@@ -58,9 +58,12 @@ pub(crate) async fn run(online: &Online, command: IncidentCommand) -> Result<(),
 /// Those of jobs are asked for over the native API, those of processes over the one for processes:
 /// there they are known by element. An incident of a job that belongs to a process is in both.
 async fn list(online: &Online, queue: String) -> Result<(), Failure> {
-    let searched = if queue.is_empty() { of_processes(online).await? } else { Some(Vec::new()) };
-    let unsearched = searched.is_none();
-    let of_processes = searched.unwrap_or_default();
+    let searched = if queue.is_empty() { of_processes(online).await } else { Ok(Vec::new()) };
+    let (of_processes, unsearched, has_processes) = match searched {
+        Ok(found) => (found, false, true),
+        Err(failure) if failure.cannot_search() => (Vec::new(), true, !failure.is_unknown_call()),
+        Err(failure) => return Err(failure),
+    };
     let known: HashSet<&str> =
         of_processes.iter().map(|found| text(found, "incidentKey")).collect();
     let mut jobs = of_jobs(online, queue).await?;
@@ -75,7 +78,7 @@ async fn list(online: &Online, queue: String) -> Result<(), Failure> {
     );
     let value = json!({ "incidents": all, "processes_searched": !unsearched });
     online.out.show(&value, || {
-        let note = if unsearched { UNSEARCHED } else { "" };
+        let note = if unsearched && has_processes { UNSEARCHED } else { "" };
         if all.is_empty() {
             return format!("no incidents{note}");
         }
@@ -110,18 +113,13 @@ async fn of_jobs(online: &Online, queue: String) -> Result<Vec<v1::JobView>, Fai
     Ok(jobs)
 }
 
-/// `None` if they cannot be searched.
-async fn of_processes(online: &Online) -> Result<Option<Vec<Value>>, Failure> {
+async fn of_processes(online: &Online) -> Result<Vec<Value>, Failure> {
     let mut filter = json!({ "state": "ACTIVE" });
     if !online.tenant.is_empty() {
         filter["tenantId"] = json!(online.tenant);
     }
     let oldest_first = json!([{ "field": "creationTime", "order": "ASC" }]);
-    let found = Rest::new(online).search("incidents", &filter, &oldest_first, usize::MAX).await;
-    match found {
-        Err(failure) if failure.cannot_search() => Ok(None),
-        found => found.map(Some),
-    }
+    Rest::new(online).search("incidents", &filter, &oldest_first, usize::MAX).await
 }
 
 /// What both sorts have, by the same names.

@@ -105,6 +105,10 @@ fn queues_limits_and_status() {
     assert_eq!(none.status.code(), Some(2));
     assert!(error(&none).contains("at least 1 in at least 1ms"), "{}", error(&none));
 
+    // This server has no processes, so nothing is said of them.
+    let incidents = server.ask(&["incident", "list"]);
+    assert_eq!(String::from_utf8(incidents.stdout).unwrap(), "no incidents\n");
+
     let (mut told, mut asked) = (server.json(&["status"]), server.rest("/windlass/v1/status"));
     for status in [&mut told, &mut asked] {
         assert!(status["uptime_ms"].take().is_u64());
