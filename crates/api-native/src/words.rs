@@ -31,7 +31,7 @@ pub(crate) fn outcome(outcome: Outcome) -> &'static str {
     }
 }
 
-/// The view of a job, or of why it waits, if it is this tenant's; whose ever it is when none is named.
+/// The view of a job, or of why it waits, if it is this tenant's; whosever it is when none is named.
 pub(crate) fn of_tenant<T>(view: Option<T>, asked: Option<&str>, of: fn(&T) -> &str) -> Option<T> {
     view.filter(|view| asked.is_none_or(|asked| asked == of(view)))
 }

@@ -1,4 +1,4 @@
-//! @generated from crates/api-native/proto/windlass/v1/windlass.proto crc32c:0af8cbea bytes:19792
+//! @generated from crates/api-native/proto/windlass/v1/windlass.proto crc32c:3e107434 bytes:19780
 //! by tools/codegen; a file module: `#[path = "generated/windlass.v1.rs"] pub mod v1;`
 
 #![allow(
@@ -530,7 +530,7 @@ pub struct CancelJobRequest {
     pub force: bool,
     #[prost(string, tag = "3")]
     pub reason: ::prost::alloc::string::String,
-    /// Empty: whose ever it is.
+    /// Empty: whosever it is.
     #[prost(string, tag = "4")]
     pub tenant: ::prost::alloc::string::String,
 }
@@ -552,7 +552,7 @@ pub struct UpdateJobRequest {
     pub priority: ::core::option::Option<i32>,
     #[prost(uint64, optional, tag = "5")]
     pub lease_ms: ::core::option::Option<u64>,
-    /// Empty: whose ever it is.
+    /// Empty: whosever it is.
     #[prost(string, tag = "6")]
     pub tenant: ::prost::alloc::string::String,
 }
@@ -565,7 +565,7 @@ pub struct ResolveIncidentRequest {
     pub key: u64,
     #[prost(uint32, optional, tag = "2")]
     pub retries: ::core::option::Option<u32>,
-    /// Empty: whose ever it is.
+    /// Empty: whosever it is.
     #[prost(string, tag = "3")]
     pub tenant: ::prost::alloc::string::String,
 }
@@ -575,7 +575,7 @@ pub struct ResolveIncidentResponse {}
 pub struct GetJobRequest {
     #[prost(uint64, tag = "1")]
     pub key: u64,
-    /// Empty: whose ever it is.
+    /// Empty: whosever it is.
     #[prost(string, tag = "2")]
     pub tenant: ::prost::alloc::string::String,
 }
@@ -682,7 +682,7 @@ pub struct ListJobsResponse {
 pub struct WhyJobRequest {
     #[prost(uint64, tag = "1")]
     pub key: u64,
-    /// Empty: whose ever it is.
+    /// Empty: whosever it is.
     #[prost(string, tag = "2")]
     pub tenant: ::prost::alloc::string::String,
 }

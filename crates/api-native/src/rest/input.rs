@@ -508,7 +508,7 @@ impl From<RateWindow> for Window {
 object! { in
     /// The settings of a limit key; what is absent is no limit.
     NewLimit {
-        /// Jobs of this key that may be active at once.
+        /// Jobs of this key that may be active at once; 0 lets none start.
         active_max: Option<Whole<u32>>,
         /// Activations of this key per window.
         rate: Option<Object<Window>>,
