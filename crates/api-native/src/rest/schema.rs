@@ -3,6 +3,8 @@
 //! [`object!`] and [`names!`] declare a type for serde and its schema at once; [`Schema`] gives the
 //! schema of a field by its type. So the document cannot say something else than the code does.
 
+use std::fmt::Display;
+
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use windlass_record::bound::Bounds;
@@ -201,38 +203,47 @@ impl<T: Default> Default for Whole<T> {
     }
 }
 
-impl<'de, T: TryFrom<i128>> serde::Deserialize<'de> for Whole<T> {
+impl<'de, T: TryFrom<i128> + Schema> serde::Deserialize<'de> for Whole<T> {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Whole<T>, D::Error> {
-        struct Visitor;
+        let number = whole(from)?;
+        T::try_from(number).map(Whole).map_err(|_| {
+            let range = T::schema();
+            outside(number, &range["minimum"], &range["maximum"])
+        })
+    }
+}
 
-        impl serde::de::Visitor<'_> for Visitor {
-            type Value = i128;
+/// A whole number of any size that the engine might want.
+fn whole<'de, D: serde::Deserializer<'de>>(from: D) -> Result<i128, D::Error> {
+    struct Visitor;
 
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("a whole number in its range")
-            }
+    impl serde::de::Visitor<'_> for Visitor {
+        type Value = i128;
 
-            fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<i128, E> {
-                Ok(number.into())
-            }
-
-            fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<i128, E> {
-                Ok(number.into())
-            }
-
-            fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<i128, E> {
-                let unexpected = serde::de::Unexpected::Float(number);
-                let whole =
-                    if number.fract() == 0.0 { format!("{number:.0}") } else { String::new() };
-                whole.parse().map_err(|_| E::invalid_value(unexpected, &self))
-            }
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("a whole number in its range")
         }
 
-        let number = from.deserialize_any(Visitor)?;
-        T::try_from(number)
-            .map(Whole)
-            .map_err(|_| serde::de::Error::custom(format!("{number} is out of range")))
+        fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<i128, E> {
+            Ok(number.into())
+        }
+
+        fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<i128, E> {
+            Ok(number.into())
+        }
+
+        fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<i128, E> {
+            let unexpected = serde::de::Unexpected::Float(number);
+            let whole = if number.fract() == 0.0 { format!("{number:.0}") } else { String::new() };
+            whole.parse().map_err(|_| E::invalid_value(unexpected, &self))
+        }
     }
+
+    from.deserialize_any(Visitor)
+}
+
+fn outside<E: serde::de::Error>(number: i128, min: impl Display, max: impl Display) -> E {
+    E::custom(format!("{number} is not between {min} and {max}"))
 }
 
 /// An object that must be written as one: serde would also take its fields as an array.
@@ -328,11 +339,11 @@ pub(crate) struct Ranged<const MIN: u64, const MAX: u64>(pub(crate) u64);
 
 impl<'de, const MIN: u64, const MAX: u64> serde::Deserialize<'de> for Ranged<MIN, MAX> {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let Whole(number) = Whole::<u64>::deserialize(from)?;
-        if (MIN..=MAX).contains(&number) {
-            return Ok(Ranged(number));
+        let number = whole(from)?;
+        match u64::try_from(number) {
+            Ok(number) if (MIN..=MAX).contains(&number) => Ok(Ranged(number)),
+            _ => Err(outside(number, MIN, MAX)),
         }
-        Err(serde::de::Error::custom(format!("{number} is not between {MIN} and {MAX}")))
     }
 }
 

@@ -141,7 +141,11 @@ struct Deadline {
 /// Reads for instance `10m` or `10m,alert`.
 fn deadline(text: &str) -> Result<Deadline, String> {
     let (after, outcome) = match text.split_once(',') {
-        Some((after, outcome)) => (after, Some(Outcome::from_str(outcome, false)?)),
+        Some((after, outcome)) => {
+            let one_of =
+                || "expected again, fail-attempt, end or alert behind the comma".to_owned();
+            (after, Some(Outcome::from_str(outcome, false).map_err(|_| one_of())?))
+        }
         None => (text, None),
     };
     Ok(Deadline { after: duration(after)?, outcome })

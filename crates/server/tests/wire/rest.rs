@@ -388,6 +388,20 @@ async fn a_wrong_method_is_told_the_right_ones() {
 }
 
 #[tokio::test]
+async fn a_number_out_of_its_range_comes_with_the_range() {
+    let bench = Bench::start().await;
+    for (fields, said) in [
+        (r#""retries":-1"#, "-1 is not between 0 and 2147483647"),
+        (r#""priority":2147483648"#, "2147483648 is not between -2147483648 and 2147483647"),
+        (r#""due_ms":-5"#, "-5 is not between 0 and 4102444800000"),
+    ] {
+        let body = format!(r#"{{"queue":"q",{fields}}}"#);
+        let problem = bench.http("POST", JOBS, &body).await.json();
+        assert!(problem["detail"].as_str().unwrap().contains(said), "{problem}");
+    }
+}
+
+#[tokio::test]
 async fn bad_json_says_where() {
     let bench = Bench::start().await;
     let problem = bench.http("POST", JOBS, "{\n \"queue\": \"q\",\n oops }").await.json();
